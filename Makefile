@@ -1,0 +1,31 @@
+# Two commands: `make demo` and `make test`. Each makes its own .venv on a fresh machine.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-fast lint types clean
+
+demo: .venv/ready
+	$(BIN)/python examples/demo.py
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n auto
+
+test-fast: .venv/ready
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+.venv/ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

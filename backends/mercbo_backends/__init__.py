@@ -1,0 +1,24 @@
+"""Samplers of binary quadratic models, usable with or without Bayesian optimisation.
+
+Each is a `dimod.Sampler` in a file of its own and is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mercbo_backends.annealing import Annealing as Annealing
+    from mercbo_backends.graphcut import GraphCut as GraphCut
+
+__all__ = ["Annealing", "GraphCut"]
+
+_HOMES = {"Annealing": "annealing", "GraphCut": "graphcut"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mercbo_backends' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"mercbo_backends.{_HOMES[name]}"), name)

@@ -1,0 +1,48 @@
+"""Bayesian optimisation of expensive black boxes over combinatorial spaces.
+
+>>> from mercbo import Binary, Categorical, Optimizer, Space
+>>> space = Space({"base": Categorical(["A", "C", "G", "T"]), "wash": Binary()})
+>>> opt = Optimizer(space, seed=0)
+>>> point = opt.ask()
+>>> opt.tell(point, 3.2)
+"""
+
+from mercbo.errors import (
+    BackendError,
+    MercboError,
+    NoResults,
+    PointError,
+    ResultError,
+    SettingError,
+    SpaceError,
+    SpaceExhausted,
+    StateError,
+)
+from mercbo.model import Model
+from mercbo.optimizer import Observation, Optimizer, Prediction
+from mercbo.quadratic import Draw
+from mercbo.space import Binary, Categorical, Integer, Ordinal, Space
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendError",
+    "Binary",
+    "Categorical",
+    "Draw",
+    "Integer",
+    "MercboError",
+    "Model",
+    "NoResults",
+    "Observation",
+    "Optimizer",
+    "Ordinal",
+    "PointError",
+    "Prediction",
+    "ResultError",
+    "SettingError",
+    "Space",
+    "SpaceError",
+    "SpaceExhausted",
+    "StateError",
+]

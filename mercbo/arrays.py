@@ -1,0 +1,15 @@
+"""The three kinds of array that travel inside mercbo, one dtype each."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows: TypeAlias = NDArray[np.int64]  # (N, n): index of each variable's value, one row per point
+Bits: TypeAlias = NDArray[np.int8]  # (N, B): zeros and ones, the columns of an encoding
+Floats: TypeAlias = NDArray[np.float64]
+Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]

@@ -1,0 +1,68 @@
+"""Backends: how a name becomes a dimod sampler, and how any dimod sampler is called.
+
+A backend *is* a dimod sampler: an object with ``sample(bqm, **kwargs) -> SampleSet``. Named ones
+are found by the entry-point group ``mercbo.backends``, so that other packages can ship theirs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib.metadata import entry_points
+from typing import Any
+
+import dimod
+import numpy as np
+
+from mercbo.errors import BackendError, hint
+
+GROUP = "mercbo.backends"
+# dwave-samplers refuses seeds of 2**31 and more.
+SEED_LIMIT = 2**31
+
+
+def names() -> list[str]:
+    """The installed backends.
+
+    >>> names()
+    ['annealing', 'graph-cut']
+    """
+    return sorted({found.name for found in entry_points(group=GROUP)})
+
+
+def resolve(backend: object) -> Any:
+    """The sampler of a name, or the given sampler itself."""
+    if callable(getattr(backend, "sample", None)) and not isinstance(backend, type):
+        return backend
+    if not isinstance(backend, str):
+        raise BackendError(
+            f"backend={backend!r} is neither a name ({names()}) nor a dimod sampler: "
+            "it has no sample method to call"
+        )
+    for found in entry_points(group=GROUP):
+        if found.name == backend:
+            try:
+                return found.load()()
+            except ImportError as error:
+                raise BackendError(f"backend {backend!r} cannot be used: {error}") from error
+    raise BackendError(f"backend={backend!r} is not one of {names()}{hint(backend, names())}")
+
+
+def solve(sampler: Any, bqm: dimod.BinaryQuadraticModel, *, rng: np.random.Generator) -> Any:
+    """A sampler's answer to a BQM, seeded where the sampler takes a seed."""
+    seed = int(rng.integers(SEED_LIMIT))
+    keywords = {"seed": seed} if takes_seed(sampler) else {}
+    found = sampler.sample(bqm, **keywords)
+    if not isinstance(found, dimod.SampleSet):
+        raise BackendError(
+            f"{type(sampler).__name__}.sample answered with a {type(found).__name__}, "
+            "a dimod.SampleSet was wanted"
+        )
+    if len(found) == 0:
+        raise BackendError(f"{type(sampler).__name__}.sample answered with no sample at all")
+    return found
+
+
+def takes_seed(sampler: Any) -> bool:
+    """Whether `seed` is a named parameter: listed by the sampler or in its signature."""
+    listed = getattr(sampler, "parameters", None) or {}
+    return "seed" in listed or "seed" in inspect.signature(sampler.sample).parameters

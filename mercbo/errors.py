@@ -1,0 +1,73 @@
+"""Every error that mercbo raises on purpose.
+
+    MercboError
+    ├── SpaceError (ValueError)        a variable or a space that cannot be
+    │   └── PointError                 a point that is not in the space
+    ├── SettingError (ValueError)      an option that is not one of its choices
+    ├── ResultError (ValueError)       told results that cannot be used
+    ├── NoResults                      asked for something that needs a result first
+    ├── SpaceExhausted                 fewer unseen points are left than were asked for
+    ├── BackendError                   a solver that is missing or gave nothing usable
+    └── StateError                     a saved run that cannot be read
+
+A call that raises one of these has changed nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MercboError(Exception):
+    """The root of the tree: catch this to catch them all."""
+
+
+class SpaceError(MercboError, ValueError):
+    """A variable or a space that cannot be: no values, duplicates, low > high."""
+
+
+class PointError(SpaceError):
+    """A point that is not in the space: wrong name, wrong value, wrong length."""
+
+
+class SettingError(MercboError, ValueError):
+    """An option that is not one of its choices."""
+
+
+class ResultError(MercboError, ValueError):
+    """Told results that cannot be used: infinite, not a number, or too many."""
+
+
+class NoResults(MercboError):
+    """Something that needs at least one result was asked for before any was told."""
+
+
+class SpaceExhausted(MercboError):
+    """Fewer unseen points are left than were asked for; `left` says how many."""
+
+    def __init__(self, message: str, *, left: int = 0) -> None:
+        super().__init__(message)
+        self.left = left
+
+
+class BackendError(MercboError):
+    """A solver that is not installed, not known, or that answered with nothing usable."""
+
+
+class StateError(MercboError):
+    """A saved run that cannot be read: cut short, of a newer version, or not a run at all."""
+
+
+def choose(option: str, came: object, choices: Iterable[str]) -> str:
+    """Return `came` if it is one of `choices`, else raise a `SettingError` that lists them."""
+    known = list(choices)
+    if isinstance(came, str) and came in known:
+        return came
+    raise SettingError(f"{option}={came!r} is not one of {known}{hint(came, known)}")
+
+
+def hint(came: object, known: Iterable[object]) -> str:
+    """A "did you mean" clause for a name that is close to a known one, else an empty string."""
+    close = difflib.get_close_matches(str(came), [str(k) for k in known], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,140 @@
+"""Mercer features of order <= m, and the way from a sample's coefficients to a quadratic form.
+
+| symbol | meaning                                                                  | shape  |
+|--------|--------------------------------------------------------------------------|--------|
+| F      | weighted single-factor features sqrt(w_j) psi_j(x) at N points           | (N, D) |
+| Phi    | all features of order <= m: products of F over at most m factors         | (N, d) |
+| q      | a point's bits in some encoding                                          | (B,)   |
+
+A function of order <= 2 is  f = constant + F . main + F pair F' / 2  with `pair` symmetric and
+zero between features of one factor. Any function of a variable is affine in its bits, so F is
+affine in q and f is quadratic in q, for every kind of variable (paper, eqs. 13 to 16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercbo.arrays import Floats, Index, Mask, Rows
+from mercbo.encoding import Encoding
+from mercbo.kernel import Kernel
+
+
+def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:
+    """F (N, D): the weighted features of one factor each."""
+    out = np.zeros((len(rows), kernel.features))
+    for part in kernel.parts:
+        out[:, part.features] = part.psi[rows[:, part.variables]]
+    return out * np.sqrt(w)
+
+
+def mercer(singles: Floats, factor_of: Index, order: int) -> Floats:
+    """Phi (N, d): the constant, then every product over at most `order` different factors.
+
+    Law: over all orders, Phi Phi' is the full kernel divided by s2 * prod_i a_i.
+    """
+    terms = mercer_terms(factor_of, order)
+    columns = [np.ones((len(singles), 1))]
+    for combination in terms[1:]:  # (terms, m): features multiplied together
+        product = singles[:, combination[:, 0]]
+        for position in range(1, combination.shape[1]):
+            product = product * singles[:, combination[:, position]]
+        columns.append(product)
+    return np.concatenate(columns, axis=1)
+
+
+def mercer_terms(factor_of: Index, order: int) -> list[Index]:
+    """For m = 0..order an array (number of terms, m) of the features that each term multiplies.
+
+    >>> [len(t) for t in mercer_terms(np.arange(200), 2)]
+    [1, 200, 19900]
+    """
+    features = np.arange(len(factor_of), dtype=np.intp)
+    terms = [np.zeros((1, 0), dtype=np.intp)]
+    for m in range(1, order + 1):
+        last = factor_of[terms[-1][:, -1]] if m > 1 else np.full(1, -1)
+        short, added = np.nonzero(factor_of[np.newaxis, :] > last[:, np.newaxis])
+        terms.append(np.column_stack([terms[-1][short], features[added]]).astype(np.intp))
+    return terms
+
+
+def between_factors(factor_of: Index) -> Mask:
+    """(D, D): whether two features belong to different factors, so that their product counts."""
+    return np.asarray(factor_of[:, np.newaxis] != factor_of[np.newaxis, :])
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """A function of order <= 2 in the features of one state of the hyper-parameters."""
+
+    constant: float
+    main: Floats  # (D,)
+    pair: Floats  # (D, D), symmetric, zero inside a factor
+
+    def __add__(self, other: Coefficients) -> Coefficients:
+        return Coefficients(
+            self.constant + other.constant, self.main + other.main, self.pair + other.pair
+        )
+
+    def __sub__(self, other: Coefficients) -> Coefficients:
+        return Coefficients(
+            self.constant - other.constant, self.main - other.main, self.pair - other.pair
+        )
+
+    def value(self, singles: Floats) -> Floats:
+        """f at points given by their F (N, D)."""
+        curved = np.einsum("nd,nd->n", singles @ self.pair, singles)
+        return np.asarray(self.constant + singles @ self.main + 0.5 * curved)
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """E(q) = offset + linear . q + q' coupling q / 2 over bits q."""
+
+    offset: float
+    linear: Floats  # (B,)
+    coupling: Floats  # (B, B), symmetric, zero on the diagonal
+
+    def energy(self, bits: Floats) -> Floats:
+        curved = np.einsum("nb,nb->n", bits @ self.coupling, bits)
+        return np.asarray(self.offset + bits @ self.linear + 0.5 * curved)
+
+
+def quadratic(
+    kernel: Kernel, w: Floats, coefficients: Coefficients, encoding: Encoding
+) -> Quadratic:
+    """The same function over the bits of `encoding`: equal at every feasible point.
+
+    `encoding` is the kernel's own or the native layout of the same space. Couplings inside a
+    one-hot group never act on a feasible point and are left out.
+    """
+    origin, slope = _affine(kernel, w, encoding)
+    bent = coefficients.pair @ origin
+    linear = slope @ (coefficients.main + bent)
+    coupling = slope @ coefficients.pair @ slope.T
+    linear += 0.5 * np.diag(coupling)  # q * q = q
+    np.fill_diagonal(coupling, 0.0)
+    for block in encoding.blocks:
+        if block.code == "one-hot":
+            coupling[block.columns[:, :, np.newaxis], block.columns[:, np.newaxis, :]] = 0.0
+    offset = coefficients.constant + coefficients.main @ origin + 0.5 * origin @ bent
+    return Quadratic(float(offset), linear, 0.5 * (coupling + coupling.T))
+
+
+def _affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Floats]:
+    """F = origin + q @ slope: origin (D,), slope (B, D)."""
+    origin = np.zeros(kernel.features)
+    slope = np.zeros((encoding.width, kernel.features))
+    for part, block in zip(kernel.parts, encoding.blocks, strict=True):
+        if block.code == "none":
+            continue
+        if block.code == "one-hot":
+            steps = part.psi
+        else:  # the codeword of zero bits, and what each bit alone adds to it
+            origin[part.features] = part.psi[0]
+            steps = part.psi[1 << np.arange(block.columns.shape[1])] - part.psi[0]
+        slope[block.columns[:, :, np.newaxis], part.features[:, np.newaxis, :]] = steps
+    root = np.sqrt(w)
+    return origin * root, slope * root

@@ -1,0 +1,296 @@
+"""Hyper-parameters: what the results so far say about beta, amplitude, noise and mean.
+
+Third stop of an `ask`, after the history has become index rows and standardised y. The
+likelihood is that of the full Gaussian process, y ~ N(mean, amplitude * K + noise * I).
+
+| inference | what                                                                           |
+|-----------|--------------------------------------------------------------------------------|
+| "map"     | the best of several L-BFGS fits with the analytic gradient                     |
+| "hmc"     | a few samples by Hamiltonian Monte Carlo from the same density                 |
+| "slice"   | univariate slice sampling with COMBO's priors, as the paper does (`slicing.py`) |
+
+Density of "map" and "hmc", over z = (log c_1 .. log c_n, log amplitude, log noise), c the
+contrast of `kernel.py`:
+
+- log c ~ N(log(2/n), 1.0^2 I + 1.5^2 11'): a shared scale that the data may move far, and
+  variables that differ from it by a factor of about e. A difference in *all* variables then
+  decorrelates by about exp(-2), whatever n is.
+- log amplitude ~ N(0, 1.5^2), log noise ~ N(log 1e-3, 2^2), for standardised y.
+- mean ~ N(0, 1), taken at its best value given the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mercbo.arrays import Floats, Rows
+from mercbo.kernel import Kernel
+from mercbo.linalg import Factor, cholesky
+
+log = logging.getLogger(__name__)
+
+TOTAL_CONTRAST = 2.0
+SHARED_SD, OWN_SD = 1.5, 1.0
+AMPLITUDE_SD = 1.5
+NOISE_CENTRE, NOISE_SD = np.log(1e-3), 2.0
+
+# Beyond these a factor is a constant (c < 1e-4) or the kernel diagonal (c > 12).
+CONTRAST_BOUNDS = (np.log(1e-4), np.log(12.0))
+AMPLITUDE_BOUNDS = (np.log(1e-2), np.log(1e3))
+# Below 1e-6 the factorisation loses digits; above 1 all of y would be noise.
+NOISE_BOUNDS = (np.log(1e-6), np.log(1.0))
+
+COLD_STARTS = ((1.0, 1e-3), (4.0, 1e-2), (0.25, 1e-2), (1.0, 0.3))  # (times c, noise)
+COLD_ITERATIONS, WARM_ITERATIONS = 50, 12
+# A cold fit is tried again whenever the data have grown by this factor.
+COLD_GROWTH = 1.5
+# Above this many results a refit waits until the data have grown by this factor.
+LAZY_FROM, LAZY_GROWTH = 300, 1.05
+# A fit that calls more than this share of the variance noise is checked against fresh starts.
+NOISY = 0.5
+
+HMC_SAMPLES, HMC_WARMUP, HMC_LEAPS = 6, 6, 7
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """One state of the hyper-parameters, in units of standardised y (noise is a variance)."""
+
+    beta: Floats  # (n,)
+    amplitude: float
+    noise: float
+    mean: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "beta": self.beta.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Hyper:
+        return cls(**{**data, "beta": np.array(data["beta"], dtype=np.float64)})
+
+
+@dataclass(frozen=True)
+class Data:
+    """Index rows and standardised results, with what every evaluation of a density needs."""
+
+    kernel: Kernel
+    rows: Rows  # (N, variables)
+    y: Floats  # (N,)
+
+    @cached_property
+    def hot(self) -> Floats:
+        return self.kernel.onehot(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Hyper-parameter states to draw with, and how much data they and the last cold fit saw."""
+
+    hypers: tuple[Hyper, ...]
+    seen: int
+    cold: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "hypers": [h.to_dict() for h in self.hypers]}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Fit:
+        return cls(**{**data, "hypers": tuple(Hyper.from_dict(h) for h in data["hypers"])})
+
+
+def prior(kernel: Kernel) -> Hyper:
+    """The state to draw with before any result."""
+    contrast = np.full(kernel.n, TOTAL_CONTRAST / max(kernel.n, 1))
+    return Hyper(kernel.beta(contrast), amplitude=1.0, noise=1e-3, mean=0.0)
+
+
+# -- the density -------------------------------------------------------------------------------
+
+
+def unpack(kernel: Kernel, z: Floats, mean: float = 0.0) -> Hyper:
+    return Hyper(kernel.beta(np.exp(z[:-2])), float(np.exp(z[-2])), float(np.exp(z[-1])), mean)
+
+
+def pack(kernel: Kernel, hyper: Hyper) -> Floats:
+    tail = [np.log(hyper.amplitude), np.log(hyper.noise)]
+    return np.concatenate([np.log(kernel.contrast(hyper.beta)), tail])
+
+
+def log_prior(z: Floats) -> tuple[float, Floats]:
+    """The Gaussian prior of z up to a constant, and its gradient."""
+    n = len(z) - 2
+    away = z[:-2] - np.log(TOTAL_CONTRAST / max(n, 1))
+    # (own^2 I + shared^2 11')^-1 by Sherman-Morrison
+    shrink = SHARED_SD**2 / (OWN_SD**2 + n * SHARED_SD**2)
+    pull = (away - shrink * away.sum()) / OWN_SD**2
+    amplitude = z[-2] / AMPLITUDE_SD**2
+    noise = (z[-1] - NOISE_CENTRE) / NOISE_SD**2
+    gradient = -np.concatenate([pull, [amplitude, noise]])
+    value = -0.5 * (away @ pull + z[-2] * amplitude + (z[-1] - NOISE_CENTRE) * noise)
+    return float(value), gradient
+
+
+def log_density(data: Data, z: Floats) -> tuple[float, Floats, float]:
+    """log p(z | y) up to a constant, its gradient, and the best mean given z.
+
+    One factorisation serves every derivative: with G = alpha alpha' - A^-1 and M = G * K,
+    the derivative by log c_i is half the contraction of M with d log K / d log c_i.
+    """
+    kernel, y = data.kernel, data.y
+    hyper = unpack(kernel, z)
+    gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
+    factor = cholesky(gram + hyper.noise * np.eye(len(y)))
+    mean = best_mean(factor, y)
+    alpha = factor.solve(y - mean)
+    value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
+    pull = np.outer(alpha, alpha) - factor.inverse()
+    weight = pull * gram
+    by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
+    tail = [weight.sum(), hyper.noise * np.trace(pull)]
+    prior_value, prior_gradient = log_prior(z)
+    gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
+    return float(value + prior_value), gradient, mean
+
+
+def best_mean(factor: Factor, y: Floats) -> float:
+    """The mode of the mean under its N(0, 1) prior."""
+    weights = factor.solve(np.ones_like(y))
+    return float(weights @ y / (weights.sum() + 1.0))
+
+
+# -- MAP ---------------------------------------------------------------------------------------
+
+
+def bounds_of(factors: int) -> Floats:
+    """(n + 2, 2): the range of each coordinate of z."""
+    return np.array([CONTRAST_BOUNDS] * factors + [AMPLITUDE_BOUNDS, NOISE_BOUNDS])
+
+
+def inside_bounds(z: Floats) -> bool:
+    low, high = bounds_of(len(z) - 2).T
+    return bool(np.all((z >= low) & (z <= high)))
+
+
+def climb(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
+    """L-BFGS from `start`; the density reached and where. A start that breaks down is lost."""
+    bounds = bounds_of(data.kernel.n)
+    low, high = bounds.T
+
+    def loss(z: Floats) -> tuple[float, Floats]:
+        value, gradient, _ = log_density(data, z)
+        return -value, -gradient
+
+    try:
+        found = minimize(
+            loss,
+            np.clip(start, low, high),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": iterations, "maxcor": 20},
+        )
+    except np.linalg.LinAlgError as error:
+        log.warning("a hyper-parameter fit broke down: %s", error)
+        return -np.inf, start
+    return -float(found.fun), np.asarray(found.x)
+
+
+def cold_starts(kernel: Kernel) -> list[Floats]:
+    contrast = np.full(kernel.n, np.log(TOTAL_CONTRAST / max(kernel.n, 1)))
+    return [
+        np.concatenate([contrast + np.log(times), [0.0, np.log(noise)]])
+        for times, noise in COLD_STARTS
+    ]
+
+
+def fit_map(data: Data, previous: Fit | None) -> Fit:
+    """The highest density found: from the previous fit, and from fresh starts when the data have
+    grown by half since the last fresh fit or when the previous fit explains little."""
+    size = len(data)
+    cold = previous is None or size >= COLD_GROWTH * previous.cold or size < previous.seen
+    if previous is not None and not cold and LAZY_FROM < size < LAZY_GROWTH * previous.seen:
+        return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
+    tried = []
+    if previous is not None:
+        warm = pack(data.kernel, previous.hypers[0])
+        tried.append(climb(data, warm, COLD_ITERATIONS if cold else WARM_ITERATIONS))
+        cold = cold or np.exp(tried[0][1][-1]) > NOISY
+    if cold:
+        tried += [climb(data, start, COLD_ITERATIONS) for start in cold_starts(data.kernel)]
+    value, z = max(tried, key=lambda pair: pair[0])
+    if not np.isfinite(value):
+        log.warning("no hyper-parameter fit succeeded on %d results; the prior is used", size)
+        return Fit((prior(data.kernel),), seen=size, cold=size)
+    seen_cold = size if cold or previous is None else previous.cold
+    return Fit((with_mean(data, unpack(data.kernel, z)),), seen=size, cold=seen_cold)
+
+
+def with_mean(data: Data, hyper: Hyper) -> Hyper:
+    """`hyper` with the best mean for the data."""
+    kernel = data.kernel
+    gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
+    factor = cholesky(gram + hyper.noise * np.eye(len(data)))
+    return replace(hyper, mean=best_mean(factor, data.y))
+
+
+# -- HMC ---------------------------------------------------------------------------------------
+
+
+def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
+    """A few samples of z, started at the MAP and warmed up from there.
+
+    The step size is halved or grown by a third while warming up, by whether moves are taken.
+    """
+    best = fit_map(data, previous)
+    z = pack(data.kernel, best.hypers[0])
+    state = log_density(data, z)
+    step, hypers = 0.15, []
+    for turn in range(HMC_WARMUP + HMC_SAMPLES):
+        proposal, taken = hmc_step(data, z, state, step, rng=rng)
+        if taken is not None:
+            z, state = proposal, taken
+        if turn < HMC_WARMUP:
+            step *= 0.5 if taken is None else 4 / 3
+        else:
+            hypers.append(unpack(data.kernel, z, state[2]))
+    # The MAP comes first: it is where the next fit starts from.
+    return replace(best, hypers=(best.hypers[0], *hypers))
+
+
+def hmc_step(
+    data: Data,
+    z: Floats,
+    state: tuple[float, Floats, float],
+    step: float,
+    *,
+    rng: np.random.Generator,
+) -> tuple[Floats, tuple[float, Floats, float] | None]:
+    """One trajectory of leapfrog steps; the new state is None where it was refused (the density
+    is zero outside the bounds)."""
+    momentum = rng.standard_normal(len(z))
+    energy = state[0] - 0.5 * momentum @ momentum
+    level = np.log(rng.uniform())
+    step *= rng.uniform(0.8, 1.2)
+    gradient, new, reached = state[1], z, state
+    try:
+        for _ in range(HMC_LEAPS):
+            momentum = momentum + 0.5 * step * gradient
+            new = new + step * momentum
+            if not inside_bounds(new):
+                return new, None
+            reached = log_density(data, new)
+            gradient = reached[1]
+            momentum = momentum + 0.5 * step * gradient
+    except np.linalg.LinAlgError:
+        return new, None
+    gained = reached[0] - 0.5 * momentum @ momentum - energy
+    return new, reached if level < gained else None

@@ -1,0 +1,59 @@
+"""Cholesky factors that do not give up, shared by inference and posterior."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, lapack, solve_triangular
+
+from mercbo.arrays import Floats
+
+log = logging.getLogger(__name__)
+
+# Jitter is tried in this order, relative to the mean diagonal; the last is far above rounding.
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A lower Cholesky factor of a symmetric positive definite matrix."""
+
+    lower: Floats
+
+    def solve(self, right: Floats) -> Floats:
+        return np.asarray(cho_solve((self.lower, True), right, check_finite=False))
+
+    def half_solve(self, right: Floats) -> Floats:
+        """L^-1 right: its columns' squared norms are right' A^-1 right."""
+        return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+
+    def inverse(self) -> Floats:
+        if len(self.lower) == 0:
+            return self.lower
+        packed, _ = lapack.dpotri(self.lower, lower=1)
+        strict = np.tril(packed, -1)
+        return np.asarray(strict + strict.T + np.diag(np.diag(packed)))
+
+    @property
+    def log_det(self) -> float:
+        return float(2.0 * np.log(np.diag(self.lower)).sum())
+
+
+def cholesky(matrix: Floats) -> Factor:
+    """Factor `matrix`, with as little jitter on its diagonal as it takes."""
+    if len(matrix) == 0:
+        return Factor(matrix)
+    scale = float(np.mean(np.diag(matrix)))
+    for jitter in JITTERS:
+        nudged = matrix if jitter == 0.0 else matrix + jitter * scale * np.eye(len(matrix))
+        lower, info = lapack.dpotrf(nudged, lower=1, clean=1)
+        if info == 0:
+            if jitter:
+                log.debug("a %d x %d matrix took jitter %g", *matrix.shape, jitter)
+            return Factor(lower)
+    raise np.linalg.LinAlgError(
+        f"a {len(matrix)} x {len(matrix)} covariance is not positive definite "
+        f"(mean diagonal {scale:g})"
+    )

@@ -1,0 +1,177 @@
+"""The posterior under one state of the hyper-parameters: draws, mean and variance.
+
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| F      | weighted single-factor features at the data                                 | (N, D) |
+| Phi    | Mercer features of order <= m at the data, scaled by sqrt(W0)               | (N, d) |
+| W0     | amplitude * prod_i a_i                                                      |        |
+| Sigma  | covariance of what is observed: K + noise I, or Phi Phi' + noise I          | (N, N) |
+| v      | Sigma^-1 (y - mean - Phi theta0 - eta), one per draw                        | (N,)   |
+
+A draw is theta = theta0 + Phi' v (Matheron's rule), with theta0 from the prior and eta from
+N(0, Sigma - Phi Phi'): white noise for the truncated posterior; for the projected one also the
+part of the process above order m, which is independent of theta a priori. No d x d matrix is
+formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
+W0 F' diag(v) F between factors.
+
+With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
+(paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mercbo.arrays import Floats, Rows
+from mercbo.features import Coefficients, between_factors, mercer, mercer_terms, single
+from mercbo.inference import Data, Hyper
+from mercbo.linalg import Factor, cholesky
+from mercbo.model import Model
+from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
+
+# The prior variance at many points is taken from square blocks of this size.
+CHUNK = 256
+
+
+class Posterior:
+    """The posterior of the standardised objective given `data`, `hyper` held fixed."""
+
+    def __init__(self, model: Model, data: Data, hyper: Hyper) -> None:
+        self.model = model
+        self.data = data
+        self.hyper = hyper
+        self.kernel = data.kernel
+        self.w = self.kernel.weights(hyper.beta)
+        self.scale = float(hyper.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
+        self.tables = self.kernel.log_tables(hyper.beta)
+        self.centred = data.y - hyper.mean
+        # (D,) prior variance of a main coefficient; that of a pair is the product of two
+        hierarchical = model.weights == "hierarchical"
+        self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
+
+    # -- covariances ---------------------------------------------------------------------------
+
+    def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
+        """Covariance of the part of order <= m."""
+        return self.kernel.truncated_gram(self.w * spread, self.scale, self.model.order, rows, hot)
+
+    def _covariance(self, rows: Rows, hot: Floats) -> Floats:
+        """Covariance of the modelled function: all orders, or only those of the features."""
+        if self.model.posterior == "truncated":
+            return self._low(rows, hot, self.spread)
+        full = self.hyper.amplitude * self.kernel.gram(self.tables, rows, hot)
+        if self.model.weights == "hierarchical":
+            full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
+        return full
+
+    @cached_property
+    def _signal(self) -> Floats:
+        return self._covariance(self.data.rows, self.data.hot)
+
+    @cached_property
+    def _white(self) -> Floats:
+        return self.hyper.noise * np.eye(len(self.data))
+
+    @cached_property
+    def _sigma(self) -> Factor:
+        return cholesky(self._signal + self._white)
+
+    @cached_property
+    def _eta(self) -> Factor:
+        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out."""
+        if self.model.posterior == "truncated":
+            return Factor(np.sqrt(self._white))
+        low = self._low(self.data.rows, self.data.hot, self.spread)
+        return cholesky(self._signal - low + self._white)
+
+    # -- prediction ----------------------------------------------------------------------------
+
+    @cached_property
+    def _alpha(self) -> Floats:
+        return self._sigma.solve(self.centred)
+
+    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Mean and variance of the noise-free function at `rows`, in standardised units."""
+        cross = self._covariance(rows, self.data.hot)
+        half = self._sigma.half_solve(cross.T)
+        variance = self._variance(rows) - np.einsum("nr,nr->r", half, half)
+        return self.hyper.mean + cross @ self._alpha, np.maximum(variance, 0.0)
+
+    def _variance(self, rows: Rows) -> Floats:
+        hot = self.kernel.onehot(rows)
+        blocks = [
+            np.diag(self._covariance(rows[i : i + CHUNK], hot[i : i + CHUNK]))
+            for i in range(0, len(rows), CHUNK)
+        ]
+        return np.concatenate([np.zeros(0), *blocks])
+
+    # -- draws ---------------------------------------------------------------------------------
+
+    def draw(self, *, rng: np.random.Generator) -> Sample:
+        """One function from the posterior."""
+        return self._draw_general(rng) if self.model.order > 2 else self._draw_quadratic(rng)
+
+    def _draw_quadratic(self, rng: np.random.Generator) -> Sample:
+        start = self._prior_coefficients(rng)
+        v = self._weights_of_data(start.value(self._singles), rng)
+        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
+        low = start + self._data_coefficients(v, self.spread) + mean
+        if not self.model.refines:
+            return QuadraticSample(self.kernel, self.w, low, low, None)
+        rest = low - self._data_coefficients(v, np.ones_like(self.w))
+        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
+
+    def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
+        eta = self._eta.lower @ rng.standard_normal(len(self.data))
+        return self._sigma.solve(self.centred - prior_at_data - eta)
+
+    def _kernel_sum(self, v: Floats) -> KernelSum:
+        return KernelSum(self.kernel, self.tables, self.data.hot, self.hyper.amplitude * v)
+
+    @cached_property
+    def _singles(self) -> Floats:
+        return single(self.kernel, self.w, self.data.rows)
+
+    @cached_property
+    def _pair_spread(self) -> Floats:
+        """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
+        if self.model.order == 1:
+            return np.zeros((len(self.w), len(self.w)))
+        return between_factors(self.kernel.factor_of) * np.outer(self.spread, self.spread)
+
+    def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
+        root, d = np.sqrt(self.scale), len(self.w)
+        constant = float(root * rng.standard_normal())
+        main = root * np.sqrt(self.spread) * rng.standard_normal(d)
+        upper = np.triu(rng.standard_normal((d, d)), 1)
+        return Coefficients(constant, main, root * np.sqrt(self._pair_spread) * (upper + upper.T))
+
+    def _data_coefficients(self, v: Floats, spread: Floats) -> Coefficients:
+        """Phi' v, as coefficients of F."""
+        singles = self._singles
+        main = self.scale * spread * (singles.T @ v)
+        pairs = self._pair_spread if spread is self.spread else self._pair_spread > 0
+        pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
+        return Coefficients(float(self.scale * v.sum()), main, pair)
+
+    def _draw_general(self, rng: np.random.Generator) -> Sample:
+        phi = self._features(self.data.rows)
+        terms = mercer_terms(self.kernel.factor_of, self.model.order)
+        theta = rng.standard_normal(sum(map(len, terms)))
+        v = self._weights_of_data(phi @ theta, rng)
+        theta = theta + phi.T @ v
+
+        def low(rows: Rows) -> Floats:
+            return self.hyper.mean + self._features(rows) @ theta
+
+        def beyond(rows: Rows) -> Floats:
+            return self._kernel_sum(v).value(rows) - self._low(rows, self.data.hot, 1.0) @ v
+
+        return GeneralSample(self.kernel, low, beyond if self.model.refines else None)
+
+    def _features(self, rows: Rows) -> Floats:
+        singles = single(self.kernel, self.w * self.spread, rows)
+        phi = mercer(singles, self.kernel.factor_of, self.model.order)
+        return float(np.sqrt(self.scale)) * phi

@@ -1,0 +1,137 @@
+"""Functions drawn from the posterior, and their values at all one-variable neighbours at once.
+
+| symbol | meaning                                                                      | shape  |
+|--------|------------------------------------------------------------------------------|--------|
+| P      | points looked at together                                                    |        |
+| L      | levels: column (i, b) of a neighbour table is "variable i takes its value b" |        |
+| q      | weights of the data in a kernel sum, times the kernel at the point           | (P, N) |
+
+A sample has two values at a point. `value` is the drawn function of order <= m, which the
+acquisition problem holds. `path` is the drawn function with what the data say of *all* orders:
+prior draw of order <= m plus k(x, X) v (design: pathwise refinement). Without refinement the two
+are the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mercbo.arrays import Floats, Rows
+from mercbo.features import Coefficients, single
+from mercbo.kernel import Kernel
+
+# Neighbours of a general function are evaluated this many rows at a time.
+CHUNK = 512
+
+
+class Sample(Protocol):
+    """What the rest of an ask needs to know of a drawn function."""
+
+    def value(self, rows: Rows) -> Floats: ...
+
+    def path(self, rows: Rows) -> Floats: ...
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        """(P, L): `path` where one variable takes another value (its own: `path` itself)."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """x -> sum_m weights_m K(x, X_m), K of unit amplitude."""
+
+    kernel: Kernel
+    tables: Sequence[Floats]
+    hot: Floats  # (N, L)
+    weights: Floats  # (N,)
+
+    def value(self, rows: Rows) -> Floats:
+        return np.asarray(self.kernel.gram(self.tables, rows, self.hot) @ self.weights)
+
+    def neighbours(self, rows: Rows) -> Floats:
+        """(P, L). Changing x_i from a to b multiplies each K(x, X_m) by T_i[b, .] / T_i[a, .] at
+        X_mi, so the terms are summed by the value of X_mi first and looked up afterwards."""
+        q = self.kernel.gram(self.tables, rows, self.hot) * self.weights
+        by_level = q @ self.hot
+        out = np.zeros((len(rows), self.kernel.levels))
+        for part, table in zip(self.kernel.parts, self.tables, strict=True):
+            here = table[np.arange(len(part.variables)), rows[:, part.variables]]  # (P, v, k)
+            freed = by_level[:, part.levels] * np.exp(-here)
+            # (v, P, k) @ (v, k, k): sum over the values of X_mi
+            new = freed.transpose(1, 0, 2) @ np.exp(table)
+            out[:, part.levels] = new.transpose(1, 0, 2)
+        return out
+
+
+def quadratic_neighbours(
+    kernel: Kernel, w: Floats, coefficients: Coefficients, rows: Rows
+) -> Floats:
+    """(P, L): a function of order <= 2 at all one-variable neighbours."""
+    singles = single(kernel, w, rows)
+    fields = coefficients.main + singles @ coefficients.pair  # (P, D)
+    out = np.repeat(coefficients.value(singles)[:, np.newaxis], kernel.levels, axis=1)
+    for part in kernel.parts:
+        if part.features.size == 0:
+            continue
+        psi = part.psi * np.sqrt(w[part.features])[:, np.newaxis, :]  # (v, k, d)
+        here = psi[np.arange(len(part.variables)), rows[:, part.variables]]  # (P, v, d)
+        field = fields[:, part.features]
+        change = (field.transpose(1, 0, 2) @ psi.transpose(0, 2, 1)).transpose(1, 0, 2)
+        change = change - np.einsum("pvd,pvd->pv", field, here)[:, :, np.newaxis]
+        if part.factors.shape[1] > 1:  # bits of one variable move together and interact
+            own = coefficients.pair[part.features[:, :, np.newaxis], part.features[:, np.newaxis]]
+            step = psi - here[:, :, np.newaxis, :]  # (P, v, k, d)
+            change = change + 0.5 * np.einsum("pvkd,vde,pvke->pvk", step, own, step)
+        out[:, part.levels] += change
+    return out
+
+
+@dataclass(frozen=True)
+class QuadraticSample:
+    """A sample of order <= 2: coefficients, and the same with the data's part taken out."""
+
+    kernel: Kernel
+    w: Floats
+    low: Coefficients
+    rest: Coefficients
+    data_part: KernelSum | None
+
+    def value(self, rows: Rows) -> Floats:
+        return self.low.value(single(self.kernel, self.w, rows))
+
+    def path(self, rows: Rows) -> Floats:
+        if self.data_part is None:
+            return self.value(rows)
+        return self.rest.value(single(self.kernel, self.w, rows)) + self.data_part.value(rows)
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        if self.data_part is None:
+            return quadratic_neighbours(self.kernel, self.w, self.low, rows)
+        rest = quadratic_neighbours(self.kernel, self.w, self.rest, rows)
+        return rest + self.data_part.neighbours(rows)
+
+
+@dataclass(frozen=True)
+class GeneralSample:
+    """A sample of any order, known by its values only; neighbours are evaluated one by one."""
+
+    kernel: Kernel
+    low: Callable[[Rows], Floats]
+    beyond: Callable[[Rows], Floats] | None
+
+    def value(self, rows: Rows) -> Floats:
+        parts = [self.low(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def path(self, rows: Rows) -> Floats:
+        return self.value(rows) + (0.0 if self.beyond is None else self.beyond(rows))
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        moved = np.repeat(rows, self.kernel.levels, axis=0)
+        at = np.tile(np.arange(self.kernel.levels), len(rows))
+        moved[np.arange(len(moved)), self.kernel.level_variable[at]] = self.kernel.level_value[at]
+        return self.path(moved).reshape(len(rows), self.kernel.levels)

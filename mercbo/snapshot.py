@@ -1,0 +1,82 @@
+"""A run as a JSON file: written whole or not at all, refused when it is not what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mercbo.errors import StateError
+
+FORMAT = "mercbo run"
+VERSION = 1
+
+
+def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
+    """Write `state` beside `path`, flush it to disk, then put it in `path`'s place at once."""
+    target = Path(path)
+    text = json.dumps({"format": FORMAT, "version": VERSION, **state}, indent=1, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The state in `path`; a `StateError` that says why where there is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StateError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"{path}: cannot be read as text ({error})") from None
+    try:
+        state = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StateError(
+            f"{path}: not complete JSON, the file may be cut short ({error})"
+        ) from None
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise StateError(f"{path}: not a saved mercbo run")
+    version = state.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise StateError(f"{path}: version {version!r} is not a version of a saved run")
+    if version > VERSION:
+        raise StateError(
+            f"{path}: written by a newer mercbo (file version {version}, "
+            f"this one reads up to {VERSION}); update mercbo to read it"
+        )
+    return state
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file being replaced, else those of a new file."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system lets a folder be synced."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
