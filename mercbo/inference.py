@@ -47,15 +47,17 @@ AMPLITUDE_BOUNDS = (np.log(1e-2), np.log(1e3))
 NOISE_BOUNDS = (np.log(1e-6), np.log(1.0))
 
 COLD_STARTS = ((1.0, 1e-3), (4.0, 1e-2), (0.25, 1e-2), (1.0, 0.3))  # (times c, noise)
-COLD_ITERATIONS, WARM_ITERATIONS = 50, 12
+# Fresh starts are screened by a short climb; only the best goes on.
+SCREENING, COLD_ITERATIONS, WARM_ITERATIONS = 10, 40, 12
 # A cold fit is tried again whenever the data have grown by this factor.
 COLD_GROWTH = 1.5
 # Above this many results a refit waits until the data have grown by this factor.
-LAZY_FROM, LAZY_GROWTH = 300, 1.05
+LAZY_FROM, LAZY_GROWTH = 100, 1.02
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
 HMC_SAMPLES, HMC_WARMUP, HMC_LEAPS = 6, 6, 7
+HMC_FIRST_STEP, HMC_TARGET = 0.5, 0.75  # the step scales as (dimensions)^(-1/4)
 
 
 @dataclass(frozen=True)
@@ -217,21 +219,28 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     grown by half since the last fresh fit or when the previous fit explains little."""
     size = len(data)
     cold = previous is None or size >= COLD_GROWTH * previous.cold or size < previous.seen
-    if previous is not None and not cold and LAZY_FROM < size < LAZY_GROWTH * previous.seen:
-        return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
     tried = []
     if previous is not None:
-        warm = pack(data.kernel, previous.hypers[0])
-        tried.append(climb(data, warm, COLD_ITERATIONS if cold else WARM_ITERATIONS))
+        if not cold and is_recent(previous, size):
+            return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
+        tried.append(climb(data, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
         cold = cold or np.exp(tried[0][1][-1]) > NOISY
     if cold:
-        tried += [climb(data, start, COLD_ITERATIONS) for start in cold_starts(data.kernel)]
+        tried += [climb(data, start, SCREENING) for start in cold_starts(data.kernel)]
+        _, best = max(tried, key=lambda pair: pair[0])
+        tried.append(climb(data, best, COLD_ITERATIONS))
     value, z = max(tried, key=lambda pair: pair[0])
     if not np.isfinite(value):
         log.warning("no hyper-parameter fit succeeded on %d results; the prior is used", size)
         return Fit((prior(data.kernel),), seen=size, cold=size)
     seen_cold = size if cold or previous is None else previous.cold
     return Fit((with_mean(data, unpack(data.kernel, z)),), seen=size, cold=seen_cold)
+
+
+def is_recent(previous: Fit, size: int) -> bool:
+    """Whether a fit on many results that explains them may stand for a few more."""
+    few_more = LAZY_FROM < size < LAZY_GROWTH * previous.seen
+    return few_more and previous.hypers[0].noise <= NOISY
 
 
 def with_mean(data: Data, hyper: Hyper) -> Hyper:
@@ -248,18 +257,16 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
 def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
     """A few samples of z, started at the MAP and warmed up from there.
 
-    The step size is halved or grown by a third while warming up, by whether moves are taken.
+    While warming up, the step size follows how likely the moves are to be taken.
     """
     best = fit_map(data, previous)
     z = pack(data.kernel, best.hypers[0])
     state = log_density(data, z)
-    step, hypers = 0.15, []
+    step, hypers = float(HMC_FIRST_STEP * len(z) ** -0.25), []
     for turn in range(HMC_WARMUP + HMC_SAMPLES):
-        proposal, taken = hmc_step(data, z, state, step, rng=rng)
-        if taken is not None:
-            z, state = proposal, taken
+        z, state, chance = hmc_step(data, z, state, step, rng=rng)
         if turn < HMC_WARMUP:
-            step *= 0.5 if taken is None else 4 / 3
+            step *= float(np.exp(chance - HMC_TARGET))
         else:
             hypers.append(unpack(data.kernel, z, state[2]))
     # The MAP comes first: it is where the next fit starts from.
@@ -273,9 +280,9 @@ def hmc_step(
     step: float,
     *,
     rng: np.random.Generator,
-) -> tuple[Floats, tuple[float, Floats, float] | None]:
-    """One trajectory of leapfrog steps; the new state is None where it was refused (the density
-    is zero outside the bounds)."""
+) -> tuple[Floats, tuple[float, Floats, float], float]:
+    """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
+    was to be taken. The density is zero outside the bounds."""
     momentum = rng.standard_normal(len(z))
     energy = state[0] - 0.5 * momentum @ momentum
     level = np.log(rng.uniform())
@@ -286,11 +293,12 @@ def hmc_step(
             momentum = momentum + 0.5 * step * gradient
             new = new + step * momentum
             if not inside_bounds(new):
-                return new, None
+                return z, state, 0.0
             reached = log_density(data, new)
             gradient = reached[1]
             momentum = momentum + 0.5 * step * gradient
     except np.linalg.LinAlgError:
-        return new, None
+        return z, state, 0.0
     gained = reached[0] - 0.5 * momentum @ momentum - energy
-    return new, reached if level < gained else None
+    chance = float(np.exp(np.minimum(gained, 0.0)))
+    return (new, reached, chance) if level < gained else (z, state, chance)

@@ -32,9 +32,10 @@ class Factor:
     def inverse(self) -> Floats:
         if len(self.lower) == 0:
             return self.lower
-        packed, _ = lapack.dpotri(self.lower, lower=1)
-        strict = np.tril(packed, -1)
-        return np.asarray(strict + strict.T + np.diag(np.diag(packed)))
+        packed, _ = lapack.dpotri(self.lower, lower=1)  # the lower half; the upper stays zero
+        full = packed + packed.T
+        np.einsum("ii->i", full)[:] *= 0.5
+        return np.asarray(full)
 
     @property
     def log_det(self) -> float:

@@ -51,9 +51,16 @@ class Annealing(dimod.Sampler):
             num_reads=self._defaults["num_reads"] if num_reads is None else num_reads,
             num_sweeps=self._defaults["num_sweeps"] if num_sweeps is None else num_sweeps,
             seed=seed,
+            # where nothing sets a temperature, dwave-samplers would warn and take this one
+            beta_range=None if has_bias(bqm) else (0.1, 1.0),
         )
         found = found.slice(len(found)) if len(found) else found
         found.info.clear()
         timing = {"total": time.perf_counter() - started}
         found.info.update({"status": "feasible", "timing": timing})
         return found
+
+
+def has_bias(bqm: dimod.BinaryQuadraticModel) -> bool:
+    spins = bqm.spin
+    return any(spins.linear.values()) or any(spins.quadratic.values())

@@ -36,6 +36,8 @@ except ImportError as error:
 
 # Bound and energy meet when they differ by less than this, relative to the sum of coefficients.
 MEETS = 1e-9
+# Steps of Gamma shrink by this after a round that did not raise the bound.
+SHRINK = 0.7
 
 
 class GraphCut(dimod.Sampler):
@@ -144,23 +146,25 @@ def relax(problem: Problem, rounds: int, *, upper: float) -> tuple[Bits, float]:
     """The states of each round (rounds, B) and the best lower bound found.
 
     `upper` is the energy of a known state: it sets the length of the supergradient steps
-    (Polyak: distance to the target over the squared norm).
+    (Polyak: distance to the target over the squared norm). The bound cannot reach it, so steps
+    start at half that length and shrink after a round without gain.
     """
     positive = problem.biases > 0
     heads, tails, above = (
         part[positive] for part in (problem.heads, problem.tails, problem.biases)
     )
     gamma = np.full(len(above), 0.5)
-    states, bound = [], trivial_bound(problem)
+    states, bound, length = [], trivial_bound(problem), 0.5
     for _ in range(rounds if problem.width else 0):
         state, value = minimise_bound(problem, positive, gamma)
         states.append(state)
+        length *= 1.0 if value > bound else SHRINK
         bound = max(bound, value)
         climb = above * (state[heads] + state[tails] - 1.0)
         steep = float(climb @ climb)
         if steep == 0.0 or upper - bound <= MEETS * problem.size:
             break
-        gamma = np.clip(gamma + (upper - value) / steep * climb, 0.0, 1.0)
+        gamma = np.clip(gamma + length * (upper - value) / steep * climb, 0.0, 1.0)
     return np.array(states, dtype=np.int8).reshape(len(states), problem.width), bound
 
 

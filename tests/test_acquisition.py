@@ -1,0 +1,102 @@
+"""From a draw to a point: descent ends in minima, and the best unseen point is taken."""
+
+from __future__ import annotations
+
+import dimod
+import numpy as np
+import pytest
+
+from mercbo import BackendError, Model, Optimizer, Space
+from mercbo.acquisition import best_unseen, descend, thompson
+from mercbo.design import keys
+
+
+def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
+    opt = Optimizer(space, seed=seed, **settings)
+    rng = np.random.default_rng(seed)
+    opt.tell(space.sample(size, rng=rng), rng.standard_normal(size))
+    return opt
+
+
+@pytest.mark.parametrize("model", [Model(), Model(refine=False), Model(order=3)])
+def test_descent_ends_where_no_move_gains(mixed: Space, model: Model) -> None:
+    opt = told(mixed, 10, model=model)
+    sample = opt.draw().sample
+    starts = mixed.sample_rows(8, rng=np.random.default_rng(1))
+    rows, values, around = descend(sample, opt._kernel, starts)
+    np.testing.assert_allclose(values, sample.path(rows), atol=1e-9)
+    assert (values <= sample.path(starts) + 1e-12).all()
+    assert (around.min(axis=1) >= values - 1e-9).all()
+
+
+def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
+    opt = told(mixed, 10)
+    sample = opt.draw().sample
+    rows, values, around = descend(sample, opt._kernel, mixed.sample_rows(3, rng=opt._rng(9)))
+    seen: set[bytes] = set()
+    previous = -np.inf
+    for _ in range(20):
+        row = best_unseen(opt._kernel, rows, values, around, seen)
+        assert row is not None
+        value = float(sample.path(row[np.newaxis])[0])
+        assert value >= previous - 1e-9
+        seen.update(keys(row[np.newaxis]))
+        previous = value
+
+
+def test_none_where_everything_around_was_seen(mixed: Space) -> None:
+    opt = told(mixed, 10)
+    rows, values, around = descend(opt.draw().sample, opt._kernel, mixed.enumerate_rows()[:2])
+    everything = set(keys(mixed.enumerate_rows()))
+    assert best_unseen(opt._kernel, rows, values, around, everything) is None
+
+
+def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
+    """With few variables the whole pipeline must find the exact unseen minimum of the draw."""
+    space = Space.binary(7)
+    hits = 0
+    for seed in range(10):
+        opt = told(space, 15, seed=seed)
+        draw = opt.draw()
+        rows = space.enumerate_rows()
+        unseen = np.array([k not in opt._seen for k in keys(rows)])
+        point = opt.ask()
+        lowest = draw.sample.path(rows[unseen]).min()
+        hits += draw.sample.path(space.rows(point))[0] == pytest.approx(lowest, abs=1e-9)
+    assert hits >= 9
+
+
+def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
+    opt = told(mixed, 10)
+    rows = mixed.enumerate_rows()
+    for last in (0, 50, len(rows) - 1):
+        seen = set(keys(np.delete(rows, last, axis=0)))
+        row = thompson(
+            opt.draw(), opt._kernel, opt._sampler, rows[:1], seen, rng=np.random.default_rng(0)
+        )
+        assert (row == rows[last]).all()
+
+
+class Wrong:
+    """Has a `sample` method, and little else."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def sample(self, bqm: dimod.BinaryQuadraticModel) -> object:  # noqa: ARG002
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([], "answered with a list"),
+        (dimod.SampleSet.from_samples([], "BINARY", energy=[]), "no sample at all"),
+    ],
+)
+def test_a_backend_that_answers_nonsense_is_named(answer: object, message: str) -> None:
+    opt = told(Space.binary(3), 5, backend=Wrong(answer))
+    before = opt.to_dict()
+    with pytest.raises(BackendError, match=message):
+        opt.ask()
+    assert opt.to_dict() == before

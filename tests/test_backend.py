@@ -1,0 +1,75 @@
+"""How names become samplers and how any dimod sampler is called."""
+
+from __future__ import annotations
+
+import dimod
+import numpy as np
+import pytest
+
+from mercbo import BackendError, Optimizer, Space, backend
+
+
+def test_registered_names_resolve_to_samplers() -> None:
+    for name in ("graph-cut", "annealing"):
+        assert name in backend.names()
+        assert isinstance(backend.resolve(name), dimod.Sampler)
+
+
+def test_an_unknown_name_lists_the_known_and_offers_the_closest() -> None:
+    with pytest.raises(BackendError, match=r"'graphcut' is not one of .* did you mean 'graph-cut'"):
+        Optimizer(Space.binary(2), backend="graphcut")
+
+
+@pytest.mark.parametrize("wrong", [3, None, object(), dimod.ExactSolver])
+def test_what_is_not_a_sampler_is_refused(wrong: object) -> None:
+    with pytest.raises(BackendError, match="neither a name"):
+        Optimizer(Space.binary(2), backend=wrong)
+
+
+def test_a_backend_whose_solver_is_missing_says_what_to_install(monkeypatch) -> None:
+    class Missing:
+        name = "graph-cut"
+
+        def load(self) -> None:
+            raise ImportError("GraphCut needs PyMaxflow: pip install PyMaxflow")
+
+    monkeypatch.setattr(backend, "entry_points", lambda group: [Missing()])  # noqa: ARG005
+    with pytest.raises(BackendError, match="pip install PyMaxflow"):
+        backend.resolve("graph-cut")
+
+
+class Recorder(dimod.RandomSampler):
+    """Keeps the keywords that it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[dict[str, object]] = []
+
+    def sample(self, bqm, *, seed=None, **kwargs):
+        self.calls.append({"seed": seed, **kwargs})
+        return super().sample(bqm, num_reads=4, seed=seed)
+
+
+def test_a_sampler_that_takes_a_seed_gets_one_below_2_to_31() -> None:
+    recorder = Recorder()
+    bqm = dimod.BinaryQuadraticModel({0: 1.0}, {}, 0.0, "BINARY")
+    for seed in range(20):
+        backend.solve(recorder, bqm, rng=np.random.default_rng(seed))
+    seeds = [call["seed"] for call in recorder.calls]
+    assert len(set(seeds)) == 20
+    assert all(isinstance(s, int) and 0 <= s < 2**31 for s in seeds)
+
+
+def test_a_sampler_without_a_seed_gets_none() -> None:
+    bqm = dimod.BinaryQuadraticModel({0: 1.0}, {}, 0.0, "BINARY")
+    found = backend.solve(dimod.ExactSolver(), bqm, rng=np.random.default_rng(0))
+    assert found.first.energy == 0.0
+
+
+@pytest.mark.parametrize("sampler", [dimod.ExactSolver(), dimod.RandomSampler()])
+def test_any_dimod_sampler_serves_as_backend(sampler: dimod.Sampler) -> None:
+    opt = Optimizer(Space.binary(6), backend=sampler, seed=0)
+    for _ in range(25):
+        point = opt.ask()
+        opt.tell(point, sum(point.values()))
+    assert opt.best.value == 0.0

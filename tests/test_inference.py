@@ -1,0 +1,225 @@
+"""The density of the hyper-parameters, its gradient, and the fits made with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal, norm
+
+from mercbo import Model, Space
+from mercbo.encoding import Encoding
+from mercbo.inference import (
+    COLD_GROWTH,
+    Data,
+    Fit,
+    Hyper,
+    cold_starts,
+    fit_hmc,
+    fit_map,
+    inside_bounds,
+    log_density,
+    log_prior,
+    pack,
+    prior,
+    unpack,
+)
+from mercbo.kernel import Kernel
+
+
+def test_gradient_is_the_finite_difference(small_space: Space, make_data) -> None:
+    data = make_data(small_space, 12)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        z = rng.normal(-1.0, 0.7, data.kernel.n + 2)
+        _, gradient, _ = log_density(data, z)
+        numeric = approx_fprime(z, lambda z: log_density(data, z)[0], 1e-6)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_density_is_likelihood_times_prior(mixed: Space, make_data) -> None:
+    data = make_data(mixed, 15)
+    z = np.random.default_rng(4).normal(-1.0, 0.5, data.kernel.n + 2)
+    value, _, mean = log_density(data, z)
+    hyper = unpack(data.kernel, z)
+    gram = data.kernel.gram(data.kernel.log_tables(hyper.beta), data.rows, data.hot)
+    cov = hyper.amplitude * gram + hyper.noise * np.eye(15)
+    likelihood = multivariate_normal(np.full(15, mean), cov).logpdf(data.y)
+    constant = -0.5 * 15 * np.log(2 * np.pi)
+    prior_of_mean = norm.logpdf(mean) + 0.5 * np.log(2 * np.pi)
+    expected = likelihood - constant + prior_of_mean + log_prior(z)[0]
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_best_mean_is_where_the_density_peaks(mixed: Space, make_data) -> None:
+    data = make_data(mixed, 10)
+    z = np.full(data.kernel.n + 2, -1.0)
+    value, _, mean = log_density(data, z)
+    hyper = unpack(data.kernel, z)
+    gram = data.kernel.gram(data.kernel.log_tables(hyper.beta), data.rows, data.hot)
+    cov = hyper.amplitude * gram + hyper.noise * np.eye(10)
+
+    def joint(m: float) -> float:
+        return multivariate_normal(np.full(10, m), cov).logpdf(data.y) + norm.logpdf(m)
+
+    assert joint(mean) > max(joint(mean - 1e-3), joint(mean + 1e-3))
+    assert np.isfinite(value)
+
+
+def test_prior_is_the_documented_gaussian() -> None:
+    n = 4
+    cov = 1.0**2 * np.eye(n) + 1.5**2 * np.ones((n, n))
+    z = np.random.default_rng(5).normal(size=n + 2)
+    expected = (
+        multivariate_normal(np.full(n, np.log(2 / n)), cov).logpdf(z[:n])
+        + norm(0, 1.5).logpdf(z[n])
+        + norm(np.log(1e-3), 2.0).logpdf(z[n + 1])
+    )
+    other = np.zeros(n + 2)
+    shift = (
+        multivariate_normal(np.full(n, np.log(2 / n)), cov).logpdf(other[:n])
+        + norm(0, 1.5).logpdf(0)
+        + norm(np.log(1e-3), 2.0).logpdf(0)
+    )
+    assert log_prior(z)[0] - log_prior(other)[0] == pytest.approx(expected - shift)
+
+
+def test_pack_and_unpack_are_inverse(mixed: Space) -> None:
+    kernel = Kernel(Encoding(mixed))
+    z = np.random.default_rng(6).normal(-1, 1, kernel.n + 2)
+    np.testing.assert_allclose(pack(kernel, unpack(kernel, z)), z, rtol=1e-9)
+
+
+def quadratic_data(n: int, size: int, seed: int) -> tuple[Data, Data]:
+    """Noise-free values of a random quadratic: what is fitted, and what is held out."""
+    rng = np.random.default_rng(seed)
+    space = Space.binary(n)
+    kernel = Kernel(Encoding(space))
+    spins = 1.0 - 2.0 * (rows := space.sample_rows(size + 100, rng=rng))
+    pairs = rng.standard_normal((n, n)) / n
+    y = spins @ rng.standard_normal(n) + np.einsum("ni,ij,nj->n", spins, pairs, spins)
+    y = (y - y[:size].mean()) / y[:size].std()
+    return Data(kernel, rows[:size], y[:size]), Data(kernel, rows[size:], y[size:])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_collapse_to_noise_on_60_variables_and_150_points(seed: int) -> None:
+    from mercbo.posterior import Posterior
+
+    data, held_out = quadratic_data(60, 150, seed)
+    hyper = fit_map(data, None).hypers[0]
+    assert hyper.noise < 0.3
+    mean, _ = Posterior(Model(), data, hyper).predict(held_out.rows)
+    # an all-noise fit predicts the mean: correlation 0, with sd 0.1 over 100 points
+    assert np.corrcoef(mean, held_out.y)[0, 1] > 0.5
+
+
+def test_a_collapsed_fit_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mercbo.inference.WARM_ITERATIONS", 0)  # the warm climb stays stuck
+    data, _ = quadratic_data(20, 120, 0)
+    stuck = Hyper(data.kernel.beta(np.full(20, 1e-4)), amplitude=0.01, noise=0.99, mean=0.0)
+    fit = fit_map(data, Fit((stuck,), seen=119, cold=119))
+    assert fit.hypers[0].noise < 0.1
+    assert fit.cold == 120
+
+
+def test_a_fit_is_no_worse_than_a_climb_from_each_start() -> None:
+    from mercbo.inference import SCREENING, climb
+
+    data, _ = quadratic_data(15, 40, 1)
+    reached = [climb(data, start, SCREENING)[0] for start in cold_starts(data.kernel)]
+    best = log_density(data, pack(data.kernel, fit_map(data, None).hypers[0]))[0]
+    assert max(reached) - min(reached) > 1e-3
+    assert best > max(reached)
+
+
+def test_a_warm_start_costs_fewer_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mercbo.inference as inference
+
+    data, _ = quadratic_data(15, 60, 2)
+    calls = []
+    counted = inference.log_density
+    monkeypatch.setattr(inference, "log_density", lambda *a: (calls.append(1), counted(*a))[1])
+    cold = fit_map(data, None)
+    after_cold = len(calls)
+    more = Data(data.kernel, data.rows[:61], data.y[:61])
+    fit_map(more, cold)
+    assert len(calls) - after_cold < after_cold / 3
+
+
+def test_cold_fits_come_back_as_the_data_grow() -> None:
+    data, _ = quadratic_data(10, 40, 3)
+    first = fit_map(Data(data.kernel, data.rows[:20], data.y[:20]), None)
+    later = fit_map(Data(data.kernel, data.rows[:21], data.y[:21]), first)
+    grown = int(20 * COLD_GROWTH)
+    cold = fit_map(Data(data.kernel, data.rows[:grown], data.y[:grown]), later)
+    assert (first.cold, later.cold, cold.cold) == (20, 20, grown)
+
+
+@pytest.mark.parametrize(
+    "y", [np.zeros(6), np.array([0.0, 0, 0, 0, 0, 5.0]), np.array([1.0, -1, 1, -1, 1, -1])]
+)
+def test_awkward_results_give_finite_states(y: np.ndarray) -> None:
+    space = Space.binary(4)
+    rows = np.repeat(space.sample_rows(3, rng=np.random.default_rng(0)), 2, axis=0)
+    data = Data(Kernel(Encoding(space)), rows, y)
+    for inference in ("map", "hmc", "slice"):
+        fit = Model(inference=inference).fit(data, None, rng=np.random.default_rng(1))
+        for hyper in fit.hypers:
+            assert np.isfinite(pack(data.kernel, hyper)).all()
+            assert np.isfinite(hyper.mean)
+
+
+def test_hmc_gives_several_states_that_differ_and_stay_in_bounds(make_data, mixed) -> None:
+    data = make_data(mixed, 20)
+    fit = fit_hmc(data, None, rng=np.random.default_rng(0))
+    states = np.array([pack(data.kernel, h) for h in fit.hypers[1:]])
+    assert len(states) == 6
+    assert len(np.unique(states.round(9), axis=0)) >= 3
+    assert all(inside_bounds(z) for z in states)
+
+
+@pytest.mark.slow
+def test_hmc_without_data_samples_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a likelihood that says nothing, a long chain has the prior's mean and spread."""
+    import mercbo.inference as inference
+
+    kernel = Kernel(Encoding(Space.binary(2)))
+    data = Data(kernel, np.zeros((1, 2), dtype=np.int64), np.zeros(1))
+    flat = lambda _, z: (*log_prior(z), 0.0)  # noqa: E731
+    monkeypatch.setattr(inference, "log_density", flat)
+    wide = np.array([[-60.0, 60.0]] * 4)
+    monkeypatch.setattr(inference, "bounds_of", lambda _: wide)
+    rng = np.random.default_rng(7)
+    z = np.array([np.log(1.0), np.log(1.0), 0.0, np.log(1e-3)])
+    state, chain = flat(data, z), []
+    for _ in range(20_000):
+        z, state, _ = inference.hmc_step(data, z, state, 0.6, rng=rng)
+        chain.append(z)
+    cov = np.zeros((4, 4))
+    cov[:2, :2] = np.eye(2) + 1.5**2
+    cov[2, 2], cov[3, 3] = 1.5**2, 2.0**2
+    draws = np.array(chain)
+    # neighbouring states are correlated: count one in ten as independent
+    independent = len(draws) / 10
+    sd = np.sqrt(np.diag(cov))
+    centre = np.array([0.0, 0.0, 0.0, np.log(1e-3)])
+    assert (np.abs(draws.mean(axis=0) - centre) < 4 * sd / np.sqrt(independent)).all()
+    spread = np.sqrt((np.outer(sd, sd) ** 2 + cov**2) / independent)
+    assert (np.abs(np.cov(draws.T) - cov) < 4 * spread).all()
+
+
+def test_states_survive_json(make_data, mixed) -> None:
+    import json
+
+    fit = fit_map(make_data(mixed, 12), None)
+    back = Fit.from_dict(json.loads(json.dumps(fit.to_dict())))
+    assert back.seen == fit.seen
+    assert (back.hypers[0].beta == fit.hypers[0].beta).all()
+    assert back.hypers[0].noise == fit.hypers[0].noise
+
+
+def test_prior_state_is_the_middle_of_the_prior(mixed: Space) -> None:
+    kernel = Kernel(Encoding(mixed))
+    z = pack(kernel, prior(kernel))
+    np.testing.assert_allclose(z[:-2], np.log(2.0 / kernel.n))

@@ -1,0 +1,152 @@
+"""Law 3: draws have the closed-form mean and covariance, in every mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercbo import Binary, Categorical, Model, Ordinal, Space
+from mercbo.features import mercer, mercer_terms, single
+from mercbo.inference import Data, Hyper
+from mercbo.posterior import Posterior
+
+DRAWS = 6000
+# The worst of some thousand comparisons, each about normal: 5 standard errors.
+SIGMAS = 5.0
+
+SPACES = {
+    "binary": Space.binary(4),
+    "mixed": Space({"a": Categorical(range(3)), "b": Ordinal(range(3)), "c": Binary()}),
+    "coded": Space({"a": Categorical(range(4), encoding="binary"), "b": Binary()}),
+}
+
+
+def setting(space: Space, make_data, seed: int = 0) -> tuple[Data, Hyper]:
+    data = make_data(space, 9, seed)
+    rng = np.random.default_rng(seed + 1)
+    beta = rng.uniform(0.1, 0.8, data.kernel.n)
+    return data, Hyper(beta, amplitude=1.7, noise=0.05, mean=0.3)
+
+
+def explicit(data: Data, hyper: Hyper, model: Model, rows: np.ndarray):
+    """Phi at `rows` (features of order <= m) and the prior variances of theta, written out."""
+    kernel = data.kernel
+    w = kernel.weights(hyper.beta)
+    order = min(model.order, kernel.n)
+    scale = hyper.amplitude * np.exp(kernel.log_scale(w))
+    phi = np.sqrt(scale) * mercer(single(kernel, w, rows), kernel.factor_of, order)
+    if model.weights == "identity":
+        return phi, np.ones(phi.shape[1])
+    factors = [kernel.factor_of[t] for t in mercer_terms(kernel.factor_of, order)]
+    return phi, np.concatenate([np.prod(hyper.beta[f], axis=1) for f in factors])
+
+
+def closed_form(data: Data, hyper: Hyper, model: Model, rows: np.ndarray):
+    """Mean and covariance of the part of order <= m at `rows`, by Gaussian conditioning."""
+    kernel = data.kernel
+    at_rows, upsilon = explicit(data, hyper, model, rows)
+    at_data, _ = explicit(data, hyper, model, data.rows)
+    observed = (at_data * upsilon) @ at_data.T
+    if model.posterior == "projected":
+        full = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
+        observed = observed + full - at_data @ at_data.T
+    sigma = observed + hyper.noise * np.eye(len(data))
+    cross = (at_rows * upsilon) @ at_data.T
+    gain = cross @ np.linalg.inv(sigma)
+    mean = hyper.mean + gain @ (data.y - hyper.mean)
+    return mean, (at_rows * upsilon) @ at_rows.T - gain @ cross.T
+
+
+def assert_moments(values: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> None:
+    """values (draws, points): sample moments within SIGMAS standard errors of the exact ones."""
+    draws = len(values)
+    variance = np.maximum(np.diag(cov), 0)
+    error = np.sqrt(variance / draws) + 1e-9
+    assert (np.abs(values.mean(axis=0) - mean) < SIGMAS * error).all()
+    spread = np.sqrt((np.outer(variance, variance) + cov**2) / draws) + 1e-9
+    assert (np.abs(np.cov(values.T) - cov) < SIGMAS * spread).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("space", SPACES.values(), ids=list(SPACES))
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
+@pytest.mark.parametrize("weights", ["identity", "hierarchical"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_law_3_draws_match_the_closed_form(space, posterior, weights, order, make_data) -> None:
+    data, hyper = setting(space, make_data)
+    model = Model(order=order, posterior=posterior, weights=weights, refine=False)
+    rows = space.enumerate_rows()
+    rng = np.random.default_rng(2)
+    drawn = Posterior(model, data, hyper)
+    values = np.array([drawn.draw(rng=rng).value(rows) for _ in range(DRAWS)])
+    assert_moments(values, *closed_form(data, hyper, model, rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
+def test_law_3_all_orders_together_are_the_exact_gp(posterior: str, make_data) -> None:
+    space = SPACES["mixed"]
+    data, hyper = setting(space, make_data)
+    rows, kernel = space.enumerate_rows(), data.kernel
+    tables = kernel.log_tables(hyper.beta)
+    prior = hyper.amplitude * kernel.gram(tables, rows, kernel.onehot(rows))
+    cross = hyper.amplitude * kernel.gram(tables, rows, data.hot)
+    sigma = hyper.amplitude * kernel.gram(tables, data.rows, data.hot) + hyper.noise * np.eye(9)
+    gain = cross @ np.linalg.inv(sigma)
+    mean, cov = hyper.mean + gain @ (data.y - hyper.mean), prior - gain @ cross.T
+    model = Model(order=kernel.n, posterior=posterior)
+    drawn, rng = Posterior(model, data, hyper), np.random.default_rng(3)
+    values = np.array([drawn.draw(rng=rng).value(rows) for _ in range(DRAWS)])
+    assert_moments(values, mean, cov)
+    predicted, variance = drawn.predict(rows)
+    np.testing.assert_allclose(predicted, mean, atol=1e-9)
+    np.testing.assert_allclose(variance, np.diag(cov), atol=1e-9)
+
+
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
+@pytest.mark.parametrize("weights", ["identity", "hierarchical"])
+def test_prediction_is_gaussian_conditioning(posterior: str, weights: str, make_data) -> None:
+    data, hyper = setting(SPACES["mixed"], make_data)
+    rows = SPACES["mixed"].enumerate_rows()
+    model = Model(posterior=posterior, weights=weights)
+    everything = np.concatenate([rows, data.rows])
+    phi, upsilon = explicit(data, hyper, model, everything)
+    joint = (phi * upsilon) @ phi.T
+    if posterior == "projected":
+        kernel = data.kernel
+        tables = kernel.log_tables(hyper.beta)
+        full = hyper.amplitude * kernel.gram(tables, everything, kernel.onehot(everything))
+        joint = joint + full - phi @ phi.T
+    m = len(rows)
+    gain = joint[:m, m:] @ np.linalg.inv(joint[m:, m:] + hyper.noise * np.eye(len(data)))
+    mean, variance = Posterior(model, data, hyper).predict(rows)
+    np.testing.assert_allclose(mean, hyper.mean + gain @ (data.y - hyper.mean), atol=1e-9)
+    expected = np.diag(joint[:m, :m] - gain @ joint[m:, :m])
+    np.testing.assert_allclose(variance, expected, atol=1e-9)
+
+
+def test_without_data_a_draw_is_from_the_prior(make_data) -> None:
+    space = SPACES["mixed"]
+    data = make_data(space, 0)
+    hyper = Hyper(np.full(data.kernel.n, 0.4), amplitude=1.0, noise=0.01, mean=0.0)
+    sample = Posterior(Model(), data, hyper).draw(rng=np.random.default_rng(0))
+    rows = space.enumerate_rows()
+    np.testing.assert_allclose(sample.path(rows), sample.value(rows), atol=1e-12)
+    assert np.std(sample.value(rows)) > 0
+
+
+def test_with_little_noise_a_path_goes_through_the_data(make_data) -> None:
+    """The refined function knows all orders, so it meets the results; order 2 alone cannot."""
+    space = Space.binary(6)
+    rng = np.random.default_rng(1)
+    rows = np.unique(space.sample_rows(40, rng=rng), axis=0)
+    kernel = make_data(space, 0).kernel
+    data = Data(kernel, rows, rng.standard_normal(len(rows)))
+    hyper = Hyper(np.full(6, 0.3), amplitude=1.0, noise=1e-8, mean=0.0)
+    sample = Posterior(Model(), data, hyper).draw(rng=rng)
+    # at the data: path + r = y, where r is the draw's own part of higher order
+    truncated = Posterior(Model(posterior="truncated", refine=False), data, hyper)
+    assert np.isfinite(truncated.draw(rng=rng).value(rows)).all()
+    gap_path = np.abs(sample.path(rows) - data.y).mean()
+    gap_low = np.abs(sample.value(rows) - data.y).mean()
+    assert gap_path < gap_low
