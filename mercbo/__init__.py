@@ -21,7 +21,7 @@ from mercbo.errors import (
 from mercbo.model import Model
 from mercbo.optimizer import Observation, Optimizer, Prediction
 from mercbo.quadratic import Draw
-from mercbo.space import Binary, Categorical, Integer, Ordinal, Space
+from mercbo.space import Binary, Categorical, Integer, Ordinal, Point, Space
 
 __version__ = "0.1.0"
 
@@ -37,6 +37,7 @@ __all__ = [
     "Observation",
     "Optimizer",
     "Ordinal",
+    "Point",
     "PointError",
     "Prediction",
     "ResultError",

@@ -57,6 +57,12 @@ def solve(sampler: Any, bqm: dimod.BinaryQuadraticModel, *, rng: np.random.Gener
             f"{type(sampler).__name__}.sample answered with a {type(found).__name__}, "
             "a dimod.SampleSet was wanted"
         )
+    strangers = set(bqm.variables) ^ set(found.variables)
+    if len(found) and strangers:
+        raise BackendError(
+            f"{type(sampler).__name__}.sample answered with other variables than it was asked "
+            f"about, such as {next(iter(strangers))!r}"
+        )
     if len(found) == 0:
         raise BackendError(f"{type(sampler).__name__}.sample answered with no sample at all")
     return found

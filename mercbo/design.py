@@ -38,7 +38,7 @@ def unseen(space: Space, seen: Collection[bytes], k: int, *, rng: np.random.Gene
         for found, row in zip(keys(rows), rows, strict=True):
             if found not in seen:
                 taken.setdefault(found, row)
-    return np.stack(list(taken.values())[:k])
+    return np.array(list(taken.values())[:k], dtype=np.int64).reshape(-1, len(space))
 
 
 def space_filling(

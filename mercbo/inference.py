@@ -53,6 +53,8 @@ SCREENING, COLD_ITERATIONS, WARM_ITERATIONS = 10, 40, 12
 COLD_GROWTH = 1.5
 # Above this many results a refit waits until the data have grown by this factor.
 LAZY_FROM, LAZY_GROWTH = 100, 1.02
+# A fit looks at this many results at most: the better half of them, and a spread of the rest.
+MOST_FITTED = 500
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
@@ -91,6 +93,18 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def for_fitting(self) -> Data:
+        """The results that a fit looks at: all of them up to `MOST_FITTED`; beyond that half as
+        many of the lowest (those that matter most), and an even spread over the others."""
+        if len(self) <= MOST_FITTED:
+            return self
+        half = MOST_FITTED // 2
+        ranked = np.argsort(self.y, kind="stable")
+        others = np.sort(ranked[half:])
+        spread = others[np.linspace(0, len(others) - 1, MOST_FITTED - half).astype(np.intp)]
+        chosen = np.concatenate([ranked[:half], spread])
+        return Data(self.kernel, self.rows[chosen], self.y[chosen])
 
 
 @dataclass(frozen=True)
@@ -219,16 +233,16 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     grown by half since the last fresh fit or when the previous fit explains little."""
     size = len(data)
     cold = previous is None or size >= COLD_GROWTH * previous.cold or size < previous.seen
-    tried = []
+    if previous is not None and not cold and is_recent(previous, size):
+        return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
+    fitted, tried = data.for_fitting(), []
     if previous is not None:
-        if not cold and is_recent(previous, size):
-            return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
-        tried.append(climb(data, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
+        tried.append(climb(fitted, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
         cold = cold or np.exp(tried[0][1][-1]) > NOISY
     if cold:
-        tried += [climb(data, start, SCREENING) for start in cold_starts(data.kernel)]
+        tried += [climb(fitted, start, SCREENING) for start in cold_starts(data.kernel)]
         _, best = max(tried, key=lambda pair: pair[0])
-        tried.append(climb(data, best, COLD_ITERATIONS))
+        tried.append(climb(fitted, best, COLD_ITERATIONS))
     value, z = max(tried, key=lambda pair: pair[0])
     if not np.isfinite(value):
         log.warning("no hyper-parameter fit succeeded on %d results; the prior is used", size)
@@ -260,6 +274,7 @@ def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fi
     While warming up, the step size follows how likely the moves are to be taken.
     """
     best = fit_map(data, previous)
+    data = data.for_fitting()
     z = pack(data.kernel, best.hypers[0])
     state = log_density(data, z)
     step, hypers = float(HMC_FIRST_STEP * len(z) ** -0.25), []

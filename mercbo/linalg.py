@@ -1,12 +1,16 @@
-"""Cholesky factors that do not give up, shared by inference and posterior."""
+"""Cholesky factors that do not give up, and threads only where they help."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
+from threadpoolctl import ThreadpoolController
 
 from mercbo.arrays import Floats
 
@@ -14,6 +18,25 @@ log = logging.getLogger(__name__)
 
 # Jitter is tried in this order, relative to the mean diagonal; the last is far above rounding.
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+
+# Up to this many rows, handing work to a second BLAS thread costs more than it saves, and several
+# times as much where another process keeps the cores busy (measured: a factor of 4).
+SMALL = 1000
+
+
+@contextmanager
+def threads_for(size: int) -> Iterator[None]:
+    """One BLAS thread while matrices are small; as set by the user beyond that."""
+    if size > SMALL:
+        yield
+    else:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, overload
@@ -33,6 +33,7 @@ from mercbo.errors import (
 )
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
+from mercbo.linalg import threads_for
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
@@ -197,7 +198,7 @@ class Optimizer:
     def _results(self, points: object, values: object) -> Floats:
         if is_single(points):
             return np.array([_result(values, "")])
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        if isinstance(values, (str, bytes, Mapping, Set)) or not _is_listed(values):
             raise ResultError(f"several points came with one result, {values!r}")
         listed = list(values)  # type: ignore[call-overload]
         return np.array([_result(v, f"result {i}: ") for i, v in enumerate(listed)], dtype=float)
@@ -227,22 +228,27 @@ class Optimizer:
                 left=left,
             )
         rows: list[Rows] = []
-        for number in range(self._asked, self._asked + count):
-            row = self._suggest(number, seen, rows)
-            rows.append(row)
-            seen.update(keys(row[np.newaxis]))
+        modelled = not self._designing(len(self._pending) + count - 1)
+        with threads_for(len(self._values)):
+            for number in range(self._asked, self._asked + count):
+                row = self._suggest(number, seen, rows)
+                rows.append(row)
+                seen.update(keys(row[np.newaxis]))
         chosen = np.stack(rows)
         self._pending.update(zip(keys(chosen), rows, strict=True))
         self._asked += count
-        if self._surrogate is not None:
+        if modelled and self._surrogate is not None:
             self._committed, self._fresh = self._surrogate.fit, True
         points = self.space.points(chosen)
         return points[0] if k is None else points
 
+    def _designing(self, waiting: int) -> bool:
+        """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
+        return len(self._values) == 0 or len(self._values) + waiting < self.n_initial
+
     def _suggest(self, number: int, seen: set[bytes], batch: Sequence[Rows]) -> Rows:
         rng = self._rng(ASKING, number)
-        waiting = len(self._pending) + len(batch)
-        if len(self._values) == 0 or len(self._values) + waiting < self.n_initial:
+        if self._designing(len(self._pending) + len(batch)):
             placed = [self._rows, self._stack(self._pending), *(r[np.newaxis] for r in batch)]
             return space_filling(self.space, seen, np.concatenate(placed), rng=rng)
         draw = self._draw(number, rng)
@@ -256,20 +262,21 @@ class Optimizer:
         By default the draw that the next ``ask()`` will use, the same until then; pass a
         generator for others. Without results it is a draw from the prior.
         """
-        return self._draw(self._asked, self._rng(ASKING, self._asked) if rng is None else rng)
+        with threads_for(len(self._values)):
+            return self._draw(self._asked, self._rng(ASKING, self._asked) if rng is None else rng)
 
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""
         if len(self._values) == 0:
             raise NoResults("no result has been told yet, so nothing can be predicted")
         rows = self.space.rows(points)
-        surrogate = self._model_of_now()
-        pairs = [posterior.predict(rows) for posterior in surrogate.posteriors]
+        with threads_for(len(self._values)):
+            pairs = [posterior.predict(rows) for posterior in self._model_of_now().posteriors]
         means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
         variance = variances.mean(axis=0) + means.var(axis=0)
-        centre, scale = self._units
-        mean = self._sign * (centre + scale * means.mean(axis=0))
-        return Prediction(mean, scale * np.sqrt(variance))
+        size, centre, spread = self._units
+        mean = self._sign * (centre + spread * means.mean(axis=0)) * size
+        return Prediction(mean, spread * np.sqrt(variance) * size)
 
     def _draw(self, number: int, rng: np.random.Generator) -> Draw:
         posteriors = self._model_of_now().posteriors
@@ -284,8 +291,9 @@ class Optimizer:
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
-            centre, scale = self._units
-            y = (self._sign * self._values - centre) / scale
+            # Through `size`, so that the largest floats do not overflow.
+            size, centre, spread = self._units
+            y = (self._sign * self._values / size - centre) / spread
             data = Data(self._kernel, self._rows, y)
             if self._fresh and self._committed is not None:
                 fit = self._committed
@@ -296,15 +304,15 @@ class Optimizer:
         return self._surrogate
 
     @property
-    def _units(self) -> tuple[float, float]:
-        """Centre and scale of the results to be minimised; 1 where they are all the same."""
+    def _units(self) -> tuple[float, float, float]:
+        """Size of the results, and centre and spread of the results over their size."""
         if len(self._values) == 0:
-            return 0.0, 1.0
-        y = self._sign * self._values
-        size = float(np.abs(y).max()) or 1.0  # keeps squares of very large or small y in range
-        scale = size * float(np.std(y / size))
+            return 1.0, 0.0, 1.0
+        size = float(np.abs(self._values).max()) or 1.0
+        y = self._sign * self._values / size
+        spread = float(np.std(y))
         # A spread below rounding is no spread.
-        return size * float(np.mean(y / size)), scale if scale > 1e-14 * size else 1.0
+        return size, float(np.mean(y)), spread if spread > 1e-14 else 1.0
 
     @property
     def _incumbents(self) -> Rows:
@@ -422,11 +430,16 @@ def _entropy(seed: int | None) -> int:
     return int(seed)
 
 
+def _is_listed(value: object) -> bool:
+    """Whether `value` holds several: a list, an array that is not 0-d, a Series."""
+    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+
+
 def _result(value: object, where: str) -> float:
     """A told result as a float; NaN and None say that the evaluation failed."""
     if value is None:
         return math.nan
-    if isinstance(value, (str, bytes)) or hasattr(value, "__len__"):
+    if isinstance(value, (str, bytes, complex, np.complexfloating)) or _is_listed(value):
         raise ResultError(f"{where}{value!r} is not a number")
     try:
         number = float(value)  # type: ignore[arg-type]

@@ -46,6 +46,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise StateError(
             f"{path}: not complete JSON, the file may be cut short ({error})"
         ) from None
+    except (RecursionError, ValueError) as error:
+        raise StateError(f"{path}: JSON that no run would hold ({error})") from None
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise StateError(f"{path}: not a saved mercbo run")
     version = state.get("version")

@@ -182,6 +182,8 @@ KINDS: dict[str, type[Variable]] = {
 
 
 def variable_from_dict(data: Mapping[str, Any]) -> Variable:
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"{data!r} does not describe a variable; a dict was wanted")
     settings = dict(data)
     kind = choose("kind", settings.pop("kind", None), KINDS)
     try:
@@ -349,14 +351,25 @@ class Space:
 
     def _rows_of_frame(self, frame: Any) -> Rows:
         self._check_names(frame.columns)
+        if len(frame.columns) > len(self):
+            twice = next(name for name in self.names if list(frame.columns).count(name) > 1)
+            raise PointError(f"two columns are named {twice!r}")
         columns = [self._column(name, frame[name].tolist()) for name in self.names]
         return np.array(columns, dtype=np.int64).reshape(len(self), len(frame)).T.copy()
 
     def _column(self, name: str, cells: list[object]) -> list[int]:
         # pandas writes a missing value as NaN; where None is an allowed value, that is meant.
         if None in self.variables[name].values:
-            cells = [None if cell != cell else cell for cell in cells]
+            cells = [None if is_missing(cell) else cell for cell in cells]
         return [self._index(name, cell) for cell in cells]
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell of a table is NaN or pandas' NA, neither of which equals itself."""
+    try:
+        return bool(cell != cell)
+    except TypeError:
+        return True
 
 
 def is_single(points: object) -> bool:
@@ -365,7 +378,7 @@ def is_single(points: object) -> bool:
         return True
     if hasattr(points, "columns"):
         return False
-    if isinstance(points, np.ndarray):
+    if isinstance(points, np.ndarray) and points.ndim > 0:
         return points.ndim == 1 and not any(isinstance(p, Mapping) for p in points[:1])
     if isinstance(points, Sequence) and not isinstance(points, (str, bytes)):
         first = points[0] if len(points) else {}

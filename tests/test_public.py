@@ -1,0 +1,84 @@
+"""The public names, and the shape of the code: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import mercbo_backends
+import pytest
+
+import mercbo
+
+ROOT = Path(__file__).parent.parent
+
+PUBLIC = {
+    "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
+    "NoResults", "Observation", "Optimizer", "Ordinal", "Point", "PointError", "Prediction",
+    "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
+}  # fmt: skip
+
+# Each module may import only those before it.
+LAYERS = [
+    "errors", "arrays", "space", "encoding", "kernel", "features", "linalg", "inference",
+    "slicing", "model", "samples", "posterior", "moves", "quadratic", "backend", "design",
+    "acquisition", "snapshot", "optimizer",
+]  # fmt: skip
+
+
+def test_public_names_are_these() -> None:
+    assert set(mercbo.__all__) == PUBLIC
+    assert all(hasattr(mercbo, name) for name in PUBLIC)
+    assert set(mercbo_backends.__all__) == {"Annealing", "GraphCut"}
+
+
+def imports_of(path: Path, package: str) -> set[str]:
+    """Names of the modules of `package` that a file imports, at any depth of the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {n.name.split(".")[1] for n in node.names if n.name.startswith(f"{package}.")}
+    return found
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {*LAYERS, "__init__"}
+
+
+@pytest.mark.parametrize("module", LAYERS)
+def test_a_module_imports_only_those_above_it(module: str) -> None:
+    used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
+    assert used <= set(LAYERS[: LAYERS.index(module)])
+
+
+def test_solvers_are_imported_by_their_backend_only() -> None:
+    for path in (ROOT / "mercbo").glob("*.py"):
+        text = path.read_text()
+        assert not any(f"import {solver}" in text for solver in ("maxflow", "ortools", "dwave"))
+        assert "mercbo_backends" not in text
+    for path in (ROOT / "backends" / "mercbo_backends").glob("*.py"):
+        assert imports_of(path, "mercbo") <= {"moves", "arrays"}
+
+
+def test_importing_is_silent_and_loads_no_solver() -> None:
+    code = (
+        "import sys, mercbo; "
+        "print([m for m in ('maxflow', 'dwave.samplers', 'ortools', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_every_error_is_a_mercbo_error() -> None:
+    errors = [getattr(mercbo, name) for name in PUBLIC]
+    errors = [e for e in errors if isinstance(e, type) and issubclass(e, Exception)]
+    assert len(errors) == 9
+    assert all(issubclass(e, mercbo.MercboError) for e in errors)

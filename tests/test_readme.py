@@ -1,0 +1,36 @@
+"""The README's Python runs, from top to bottom, and gives what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def test_the_code_blocks_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "'solvent': 'ethanol', 'heat': 80, 'hours': 4" in printed
+    assert "value=14.0" in printed
+    assert (tmp_path / "run.json").exists()
+
+
+def test_the_first_block_is_short() -> None:
+    first = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert first is not None
+    assert len([line for line in first.group(1).splitlines() if line.strip()]) <= 15
+
+
+def test_local_links_exist() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
+        assert (Path(__file__).parent.parent / target).exists(), target
