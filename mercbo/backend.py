@@ -33,6 +33,8 @@ def resolve(backend: object) -> Any:
     """The sampler of a name, or the given sampler itself."""
     if callable(getattr(backend, "sample", None)) and not isinstance(backend, type):
         return backend
+    if isinstance(backend, type):
+        raise BackendError(f"backend={backend.__name__} is a class; pass an instance of it")
     if not isinstance(backend, str):
         raise BackendError(
             f"backend={backend!r} is neither a name ({names()}) nor a dimod sampler: "
@@ -57,11 +59,10 @@ def solve(sampler: Any, bqm: dimod.BinaryQuadraticModel, *, rng: np.random.Gener
             f"{type(sampler).__name__}.sample answered with a {type(found).__name__}, "
             "a dimod.SampleSet was wanted"
         )
-    strangers = set(bqm.variables) ^ set(found.variables)
-    if len(found) and strangers:
+    missing = [variable for variable in bqm.variables if variable not in found.variables]
+    if len(found) and missing:
         raise BackendError(
-            f"{type(sampler).__name__}.sample answered with other variables than it was asked "
-            f"about, such as {next(iter(strangers))!r}"
+            f"{type(sampler).__name__}.sample answered without a value for {missing[0]!r}"
         )
     if len(found) == 0:
         raise BackendError(f"{type(sampler).__name__}.sample answered with no sample at all")

@@ -1,25 +1,82 @@
 """Feasible moves on a quadratic form over bits, many states at a time (numpy only).
 
-A state is a row of zeros and ones. Its moves are the flips of free bits and, inside a one-hot
-group, the change to another bit of the group; both keep the state feasible. With the field
+A state is a row of zeros and ones. Its *moves* are the flips of free bits and, inside a one-hot
+group, the change to another bit of the group; a move is known by its column. With the field
 h = linear + coupling q of a state, a flip of bit b changes the energy by (1 - 2 q_b) h_b and a
 change inside a group from bit a to bit b by h_b - h_a (bits of one group are not coupled).
+
+| symbol  | meaning                                                  | shape     |
+|---------|----------------------------------------------------------|-----------|
+| R, B, G | states, bits, one-hot groups                             |           |
+| fields  | h of each state                                          | (R, B)    |
+| present | the bit that is 1 in each group                          | (R, G)    |
+| gains   | change of the energy by each move; negative is better    | (R, B)    |
+| shifts  | change of the left-hand sides of the limits by each move | (R, B, m) |
+
+Where linear limits bind, single moves are often not enough (a swap changes two bits and keeps a
+sum), so descent then also takes pairs of moves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from mercbo.arrays import Bits, Floats, Index
+from mercbo.arrays import Bits, Floats, Index, Mask
 
 # A move must gain more than rounding does, or two states could follow each other for ever.
 RELATIVE_GAIN = 1e-12
+# A limit holds when it is broken by no more than this, relative to its coefficients.
+SLACK = 1e-9
+# Attempts to mend a state that breaks limits, each from a stronger shake.
+MENDING_ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """low <= matrix @ bits <= high."""
+
+    matrix: Floats  # (m, B)
+    low: Floats  # (m,)
+    high: Floats  # (m,)
+
+    @classmethod
+    def none(cls, width: int) -> Limits:
+        return cls(np.zeros((0, width)), np.zeros(0), np.zeros(0))
+
+    @classmethod
+    def stack(cls, rows: Sequence[tuple[Floats, float, float]], width: int) -> Limits:
+        if not rows:
+            return cls.none(width)
+        matrix, low, high = zip(*rows, strict=True)
+        return cls(np.stack(matrix), np.array(low), np.array(high))
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def _slack(self) -> Floats:
+        return np.asarray(SLACK * (1.0 + np.abs(self.matrix).sum(axis=1)))
+
+    def holds(self, sides: Floats) -> Mask:
+        """Whether left-hand sides (..., m) are all within the limits."""
+        slack = self._slack
+        return np.asarray(((sides >= self.low - slack) & (sides <= self.high + slack)).all(axis=-1))
+
+    def excess(self, sides: Floats) -> Floats:
+        """By how much left-hand sides (..., m) break the limits, relative to the coefficients."""
+        over = np.maximum(self.low - sides, 0.0) + np.maximum(sides - self.high, 0.0)
+        over = np.where(over <= self._slack, 0.0, over)
+        return np.asarray((over / (1e-300 + np.abs(self.matrix).max(axis=1))).sum(axis=-1))
+
+    def satisfied(self, states: Bits) -> Mask:
+        return self.holds(states.astype(float) @ self.matrix.T)
 
 
 def random_states(k: int, width: int, groups: Sequence[Index], *, rng: np.random.Generator) -> Bits:
-    """`k` feasible states, uniform."""
+    """`k` states with exactly one bit in each group, uniform."""
     states = rng.integers(0, 2, size=(k, width), dtype=np.int8)
     for group in groups:
         states[:, group] = 0
@@ -33,8 +90,8 @@ def energies(linear: Floats, coupling: Floats, states: Bits) -> Floats:
 
 
 def repair(linear: Floats, coupling: Floats, groups: Sequence[Index], states: Bits) -> Bits:
-    """Feasible states near the given ones: a group with no or several ones keeps the bit of
-    lowest field among its ones (among all, where it has none)."""
+    """States near the given ones with one bit in each group: a group with no or several ones
+    keeps the bit of lowest field among its ones (among all, where it has none)."""
     states = states.copy()
     for group in groups:
         ones = states[:, group].sum(axis=1)
@@ -51,42 +108,178 @@ def repair(linear: Floats, coupling: Floats, groups: Sequence[Index], states: Bi
 
 
 def descend(
-    linear: Floats, coupling: Floats, groups: Sequence[Index], states: Bits
+    linear: Floats,
+    coupling: Floats,
+    groups: Sequence[Index],
+    states: Bits,
+    limits: Limits | None = None,
 ) -> tuple[Bits, Floats]:
-    """Follow the best feasible move from each state until none gains; states and energies."""
+    """Follow the best feasible move from each state until none gains; states and energies.
+
+    States must be feasible; with limits, pairs of moves are tried where no single one gains.
+    """
     if states.size == 0:
         return states.astype(np.int8), np.zeros(len(states))
-    group_of = np.full(states.shape[1], -1)
-    for number, group in enumerate(groups):
-        group_of[group] = number
-    grouped = group_of >= 0
-    # present (R, G): the bit that is 1 in each group
-    ones = [group[states[:, group].argmax(axis=1)] for group in groups]
-    present = np.stack(ones, axis=1) if ones else np.zeros((len(states), 0), dtype=np.intp)
-    floats = states.astype(float)
-    fields = linear + floats @ coupling
+    walk = _Walk.of(linear, coupling, groups, states, limits)
     tolerance = RELATIVE_GAIN * float(np.abs(linear).sum() + np.abs(coupling).sum())
     active = np.arange(len(states))
-    while True:
-        gains = (1.0 - 2.0 * floats[active]) * fields[active]
-        if groups:
-            leaving = np.take_along_axis(fields[active], present[active], axis=1)
-            changes = fields[active][:, grouped] - leaving[:, group_of[grouped]]
-            gains[:, grouped] = changes
+    while len(active):
+        gains = walk.gains(active)
+        if walk.limits is not None:
+            sides = walk.sides[active][:, np.newaxis] + walk.shifts(active)
+            gains = np.where(walk.limits.holds(sides), gains, np.inf)
         best = gains.argmin(axis=1)
         moving = gains[np.arange(len(active)), best] < -tolerance
+        stuck = active[~moving]
         active, best = active[moving], best[moving]
-        if len(active) == 0:
-            break
-        step = 1.0 - 2.0 * floats[active, best]
-        floats[active, best] += step
-        fields[active] += step[:, np.newaxis] * coupling[best]
-        inside = grouped[best]
-        if inside.any():
-            rows, new = active[inside], best[inside]
-            old = present[rows, group_of[new]]
-            floats[rows, old] = 0.0
-            fields[rows] -= coupling[old]
-            present[rows, group_of[new]] = new
-    done = floats.astype(np.int8)
+        walk.move(active, best)
+        if walk.limits is not None:
+            paired = [row for row in stuck if walk.move_pair(int(row), tolerance)]
+            active = np.concatenate([active, np.array(paired, dtype=np.intp)])
+    done = walk.states.astype(np.int8)
     return done, energies(linear, coupling, done)
+
+
+def mend(
+    groups: Sequence[Index], limits: Limits, states: Bits, *, rng: np.random.Generator
+) -> tuple[Bits, Mask]:
+    """States that satisfy the limits, near the given ones, and which of them were reached.
+
+    Each state follows the moves that break the limits least; where that ends early, it is shaken
+    (some random moves, more each time) and tries again.
+    """
+    width = states.shape[1]
+    if len(limits) == 0 or width == 0:
+        return states, limits.satisfied(states)
+    walk = _Walk.of(np.zeros(width), np.zeros((width, width)), groups, states, limits)
+    open_ = np.flatnonzero(limits.excess(walk.sides) > 0)
+    for turn in range(MENDING_ROUNDS):
+        walking = open_
+        while len(walking):
+            now = limits.excess(walk.sides[walking])
+            after = limits.excess(walk.sides[walking][:, np.newaxis] + walk.shifts(walking))
+            # ties are broken at random, or all states would end alike
+            best = (after + 1e-9 * rng.random(after.shape)).argmin(axis=1)
+            better = after[np.arange(len(walking)), best] < now - SLACK
+            walking, best = walking[better], best[better]
+            walk.move(walking, best)
+        open_ = np.flatnonzero(limits.excess(walk.sides) > 0)
+        if len(open_) == 0:
+            break
+        for _ in range(2 + turn):
+            walk.move(open_, rng.integers(0, width, len(open_)))
+    return walk.states.astype(np.int8), np.asarray(limits.excess(walk.sides) == 0)
+
+
+@dataclass
+class _Walk:
+    """States on the move, with what makes each step cheap; lives for one descent."""
+
+    coupling: Floats
+    group_of: Index  # (B,) number of the bit's group, or -1
+    states: Floats
+    fields: Floats
+    present: Index
+    limits: Limits | None
+    sides: Floats  # (R, m) left-hand sides of the limits
+
+    @classmethod
+    def of(
+        cls,
+        linear: Floats,
+        coupling: Floats,
+        groups: Sequence[Index],
+        states: Bits,
+        limits: Limits | None,
+    ) -> _Walk:
+        group_of = np.full(states.shape[1], -1)
+        for number, group in enumerate(groups):
+            group_of[group] = number
+        ones = [group[states[:, group].argmax(axis=1)] for group in groups]
+        present = np.stack(ones, axis=1) if ones else np.zeros((len(states), 0), dtype=np.intp)
+        floats = states.astype(float)
+        limits = limits if limits is not None and len(limits) else None
+        sides = floats @ limits.matrix.T if limits else np.zeros((len(states), 0))
+        return cls(coupling, group_of, floats, linear + floats @ coupling, present, limits, sides)
+
+    def _leaving(self, rows: Index, table: Floats) -> Floats:
+        """Entries of a (R, B) table at the bit that each grouped bit would replace, (R, B')."""
+        grouped = self.group_of >= 0
+        at_present = np.take_along_axis(table, self.present[rows], axis=1)
+        return np.asarray(at_present[:, self.group_of[grouped]])
+
+    def gains(self, rows: Index) -> Floats:
+        fields = self.fields[rows]
+        out = (1.0 - 2.0 * self.states[rows]) * fields
+        if self.present.shape[1]:
+            grouped = self.group_of >= 0
+            out[:, grouped] = fields[:, grouped] - self._leaving(rows, fields)
+        return np.asarray(out)
+
+    def shifts(self, rows: Index) -> Floats:
+        assert self.limits is not None
+        columns = self.limits.matrix.T  # (B, m)
+        out = (1.0 - 2.0 * self.states[rows])[:, :, np.newaxis] * columns
+        if self.present.shape[1]:
+            grouped = self.group_of >= 0
+            leaving = columns[self.present[rows]][:, self.group_of[grouped]]
+            out[:, grouped] = columns[grouped] - leaving
+        return np.asarray(out)
+
+    def move(self, rows: Index, columns: Index) -> None:
+        """Make one move in each of `rows`; a move to the present bit of a group is none."""
+        if len(rows) == 0:
+            return
+        groups = self.group_of[columns]
+        inside = groups >= 0
+        real = ~inside
+        real[inside] = self.present[rows[inside], groups[inside]] != columns[inside]
+        rows, columns, groups, inside = rows[real], columns[real], groups[real], inside[real]
+        step = 1.0 - 2.0 * self.states[rows, columns]
+        self.states[rows, columns] += step
+        self.fields[rows] += step[:, np.newaxis] * self.coupling[columns]
+        if self.limits is not None:
+            self.sides[rows] += step[:, np.newaxis] * self.limits.matrix.T[columns]
+        rows, columns, groups = rows[inside], columns[inside], groups[inside]
+        if len(rows):
+            old = self.present[rows, groups]
+            self.states[rows, old] = 0.0
+            self.fields[rows] -= self.coupling[old]
+            if self.limits is not None:
+                self.sides[rows] -= self.limits.matrix.T[old]
+            self.present[rows, groups] = columns
+
+    def move_pair(self, row: int, tolerance: float) -> bool:
+        """Make the best feasible pair of moves of one state, if one gains."""
+        assert self.limits is not None
+        here = np.array([row])
+        gains, shifts = self.gains(here)[0], self.shifts(here)[0]
+        total = gains[:, np.newaxis] + gains + self._interaction(row)
+        unit = np.where(
+            self.group_of >= 0, len(self.group_of) + self.group_of, np.arange(len(gains))
+        )
+        total[unit[:, np.newaxis] == unit] = np.inf
+        # limits are checked for the pairs that gain only
+        first, second = np.nonzero(np.triu(total < -tolerance, 1))
+        sides = self.sides[row] + shifts[first] + shifts[second]
+        fine = self.limits.holds(sides)
+        if not fine.any():
+            return False
+        first, second = first[fine], second[fine]
+        best = int(total[first, second].argmin())
+        self.move(here, first[best : best + 1])
+        self.move(here, second[best : best + 1])
+        return True
+
+    def _interaction(self, row: int) -> Floats:
+        """(B, B): what two moves change together beyond what each changes alone."""
+        half = self._changed(row, self.coupling)
+        return self._changed(row, half.T)
+
+    def _changed(self, row: int, table: Floats) -> Floats:
+        """Rows of `table` combined as the moves of a state change its bits."""
+        out = (1.0 - 2.0 * self.states[row])[:, np.newaxis] * table
+        grouped = self.group_of >= 0
+        if grouped.any():
+            out[grouped] = table[grouped] - table[self.present[row, self.group_of[grouped]]]
+        return np.asarray(out)

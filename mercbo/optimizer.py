@@ -24,6 +24,7 @@ from mercbo.arrays import Floats, Rows
 from mercbo.design import keys, space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
+    BackendError,
     NoResults,
     ResultError,
     SettingError,
@@ -106,7 +107,9 @@ class Optimizer:
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
-        self.n_initial = _count("n_initial", n_initial, default=_default_initial(len(space)))
+        self.n_initial = _default_initial(len(space))
+        if n_initial is not None:
+            self.n_initial = _count("n_initial", n_initial)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._asked = 0
@@ -218,7 +221,7 @@ class Optimizer:
         are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)`` gives what `k` calls
         of ``ask()`` would.
         """
-        count = _count("k", k, default=1)
+        count = 1 if k is None else _count("k", k)
         seen = self._seen
         left = self.space.size - len(seen)
         if left < count:
@@ -358,6 +361,15 @@ class Optimizer:
     @classmethod
     def from_dict(cls, state: dict[str, Any], *, backend: object = None) -> Optimizer:
         """An optimizer in the state of `to_dict`; `backend` replaces the one it names."""
+        try:
+            return cls._rebuilt(state, backend)
+        except (StateError, BackendError):
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StateError(f"not the whole state of a run ({error!r})") from error
+
+    @classmethod
+    def _rebuilt(cls, state: dict[str, Any], backend: object) -> Optimizer:
         named = state["backend"] if backend is None else backend
         if named is None:
             raise StateError(
@@ -378,8 +390,11 @@ class Optimizer:
         for name, home in (("failed", opt._failed), ("pending", opt._pending)):
             rows = space.rows(state[name])
             home.update(zip(keys(rows), rows, strict=True))
-        opt._asked = int(state["asked"])
+        opt._asked = _count("asked", state["asked"], least=0)
+        _count("entropy", state["entropy"], least=0)
         opt._committed = Fit.from_dict(state["fit"]) if state["fit"] else None
+        if opt._committed and {len(h.beta) for h in opt._committed.hypers} != {opt._kernel.n}:
+            raise StateError("its fit does not belong to its space")
         opt._fresh = bool(state["fresh"])
         return opt
 
@@ -394,9 +409,7 @@ class Optimizer:
         try:
             return cls.from_dict(state, backend=backend)
         except StateError as error:
-            raise StateError(f"{path}: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"{path}: not a whole saved run ({error!r})") from error
+            raise StateError(f"{path}: {error}") from error
 
 
 class Surrogate:
@@ -412,11 +425,9 @@ def _default_initial(variables: int) -> int:
     return min(max(variables, FEWEST_INITIAL), MOST_INITIAL)
 
 
-def _count(name: str, given: int | None, *, default: int) -> int:
-    if given is None:
-        return default
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise SettingError(f"{name}={given!r} is not a whole number of at least 1")
+def _count(name: str, given: int | None, *, least: int = 1) -> int:
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
+        raise SettingError(f"{name}={given!r} is not a whole number of at least {least}")
     return int(given)
 
 
@@ -425,9 +436,7 @@ def _entropy(seed: int | None) -> int:
         drawn = np.random.SeedSequence().entropy
         assert isinstance(drawn, int)
         return drawn
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise SettingError(f"seed={seed!r} is not a whole number of at least 0")
-    return int(seed)
+    return _count("seed", seed, least=0)
 
 
 def _is_listed(value: object) -> bool:

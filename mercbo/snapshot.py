@@ -16,9 +16,9 @@ VERSION = 1
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """Write `state` beside `path`, flush it to disk, then put it in `path`'s place at once."""
-    target = Path(path)
+    target = Path(path).resolve()  # behind a link, the file itself is replaced
     text = json.dumps({"format": FORMAT, "version": VERSION, **state}, indent=1, allow_nan=False)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix="mercbo-", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise StateError(f"{path}: not a saved mercbo run")
     version = state.get("version")
-    if not isinstance(version, int) or version < 1:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise StateError(f"{path}: version {version!r} is not a version of a saved run")
     if version > VERSION:
         raise StateError(

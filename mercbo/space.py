@@ -7,8 +7,9 @@ the position of the value in its variable's list. This is the only module that s
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -30,15 +31,17 @@ def plain(value: object) -> Value:
     """The plain Python value of a scalar: numpy scalars are unwrapped, the rest is checked."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
+    plain_type = isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum)
+    if value is None or plain_type:
+        return value  # type: ignore[return-value]
     raise SpaceError(
         f"{value!r} is a {type(value).__name__}; values are str, int, float, bool or None"
     )
 
 
 def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    # A set has no order of its own: another process could list it differently.
+    if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
         raise SpaceError(f"values must be a list, got {values!r}")
     found: dict[Value, Value] = {}
     for value in map(plain, values):
@@ -284,6 +287,8 @@ class Space:
         return self.points(self.sample_rows(k, rng=rng))
 
     def sample_rows(self, k: int, *, rng: np.random.Generator) -> Rows:
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
+            raise SettingError(f"k={k!r} is not a whole number of at least 0")
         return rng.integers(0, self.sizes, size=(k, len(self)), dtype=np.int64)
 
     def enumerate_rows(self) -> Rows:
@@ -343,7 +348,7 @@ class Space:
 
     def _check_names(self, given: Iterable[object]) -> None:
         known = set(given)
-        for name in known - set(self.names):
+        for name in sorted(known - set(self.names), key=str):
             raise PointError(f"unknown variable {name!r}{hint(name, self.names)}")
         missing = [name for name in self.names if name not in known]
         if missing:
@@ -361,7 +366,13 @@ class Space:
         # pandas writes a missing value as NaN; where None is an allowed value, that is meant.
         if None in self.variables[name].values:
             cells = [None if is_missing(cell) else cell for cell in cells]
-        return [self._index(name, cell) for cell in cells]
+        found = []
+        for number, cell in enumerate(cells):
+            try:
+                found.append(self._index(name, cell))
+            except PointError as error:
+                raise PointError(f"point {number}: {error}") from None
+        return found
 
 
 def is_missing(cell: object) -> bool:

@@ -20,10 +20,25 @@ def test_an_unknown_name_lists_the_known_and_offers_the_closest() -> None:
         Optimizer(Space.binary(2), backend="graphcut")
 
 
-@pytest.mark.parametrize("wrong", [3, None, object(), dimod.ExactSolver])
+@pytest.mark.parametrize("wrong", [3, None, object()])
 def test_what_is_not_a_sampler_is_refused(wrong: object) -> None:
     with pytest.raises(BackendError, match="neither a name"):
         Optimizer(Space.binary(2), backend=wrong)
+
+
+def test_a_class_in_place_of_a_sampler_is_named() -> None:
+    with pytest.raises(BackendError, match="ExactSolver is a class; pass an instance"):
+        Optimizer(Space.binary(2), backend=dimod.ExactSolver)
+
+
+def test_a_sampler_may_answer_with_more_variables_than_asked() -> None:
+    class Wordy(dimod.ExactSolver):
+        def sample(self, bqm):
+            return dimod.append_variables(super().sample(bqm), {"spare": 0})
+
+    opt = Optimizer(Space.binary(3), backend=Wordy(), seed=0)
+    opt.tell([[0, 1, 0]], [1.0])
+    assert len(opt.ask(6)) == 6
 
 
 def test_a_backend_whose_solver_is_missing_says_what_to_install(monkeypatch) -> None:

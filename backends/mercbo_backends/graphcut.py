@@ -45,7 +45,7 @@ class GraphCut(dimod.Sampler):
 
     >>> bqm = dimod.BinaryQuadraticModel({"a": 1.0, "b": -1.0}, {"ab": -2.0}, 0.0, "BINARY")
     >>> found = GraphCut().sample(bqm)
-    >>> found.first.sample == {"a": 1, "b": 1}, found.first.energy, found.info["status"]
+    >>> found.first.sample == {"a": 1, "b": 1}, float(found.first.energy), found.info["status"]
     (True, -2.0, 'optimal')
     """
 
