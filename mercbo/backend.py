@@ -24,7 +24,7 @@ def names() -> list[str]:
     """The installed backends.
 
     >>> names()
-    ['annealing', 'graph-cut']
+    ['annealing', 'cp-sat', 'exhaustive', 'graph-cut']
     """
     return sorted({found.name for found in entry_points(group=GROUP)})
 
@@ -49,27 +49,34 @@ def resolve(backend: object) -> Any:
     raise BackendError(f"backend={backend!r} is not one of {names()}{hint(backend, names())}")
 
 
-def solve(sampler: Any, bqm: dimod.BinaryQuadraticModel, *, rng: np.random.Generator) -> Any:
-    """A sampler's answer to a BQM, seeded where the sampler takes a seed."""
+def takes_constraints(sampler: Any) -> bool:
+    return callable(getattr(sampler, "sample_cqm", None))
+
+
+def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.SampleSet:
+    """A sampler's answer to a BQM or a CQM, seeded where the sampler takes a seed."""
+    constrained = isinstance(model, dimod.ConstrainedQuadraticModel)
+    call = sampler.sample_cqm if constrained else sampler.sample
     seed = int(rng.integers(SEED_LIMIT))
-    keywords = {"seed": seed} if takes_seed(sampler) else {}
-    found = sampler.sample(bqm, **keywords)
+    found = call(model, **({"seed": seed} if takes_seed(sampler, call) else {}))
     if not isinstance(found, dimod.SampleSet):
         raise BackendError(
-            f"{type(sampler).__name__}.sample answered with a {type(found).__name__}, "
+            f"{type(sampler).__name__}.{call.__name__} answered with a {type(found).__name__}, "
             "a dimod.SampleSet was wanted"
         )
-    missing = [variable for variable in bqm.variables if variable not in found.variables]
+    missing = [variable for variable in model.variables if variable not in found.variables]
     if len(found) and missing:
         raise BackendError(
-            f"{type(sampler).__name__}.sample answered without a value for {missing[0]!r}"
+            f"{type(sampler).__name__}.{call.__name__} answered without a value for {missing[0]!r}"
         )
     if len(found) == 0:
-        raise BackendError(f"{type(sampler).__name__}.sample answered with no sample at all")
+        raise BackendError(
+            f"{type(sampler).__name__}.{call.__name__} answered with no sample at all"
+        )
     return found
 
 
-def takes_seed(sampler: Any) -> bool:
+def takes_seed(sampler: Any, call: Any) -> bool:
     """Whether `seed` is a named parameter: listed by the sampler or in its signature."""
     listed = getattr(sampler, "parameters", None) or {}
-    return "seed" in listed or "seed" in inspect.signature(sampler.sample).parameters
+    return "seed" in listed or "seed" in inspect.signature(call).parameters

@@ -19,6 +19,7 @@ sum), so descent then also takes pairs of moves.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -120,7 +121,7 @@ def descend(
     """
     if states.size == 0:
         return states.astype(np.int8), np.zeros(len(states))
-    walk = _Walk.of(linear, coupling, groups, states, limits)
+    walk = Walk.of(linear, coupling, groups, states, limits)
     tolerance = RELATIVE_GAIN * float(np.abs(linear).sum() + np.abs(coupling).sum())
     active = np.arange(len(states))
     while len(active):
@@ -140,6 +141,17 @@ def descend(
     return done, energies(linear, coupling, done)
 
 
+def neighbours(groups: Sequence[Index], state: Bits) -> Bits:
+    """All states one move away from a state, (B, n): its free bits flipped, its groups changed."""
+    around = np.repeat(state[np.newaxis], len(state), axis=0)
+    column = np.arange(len(state))
+    around[column, column] = 1 - around[column, column]
+    for group in groups:
+        around[np.ix_(group, group)] = np.eye(len(group), dtype=np.int8)
+    moved = (around != state).any(axis=1)
+    return np.asarray(around[moved])
+
+
 def mend(
     groups: Sequence[Index], limits: Limits, states: Bits, *, rng: np.random.Generator
 ) -> tuple[Bits, Mask]:
@@ -151,7 +163,7 @@ def mend(
     width = states.shape[1]
     if len(limits) == 0 or width == 0:
         return states, limits.satisfied(states)
-    walk = _Walk.of(np.zeros(width), np.zeros((width, width)), groups, states, limits)
+    walk = Walk.of(np.zeros(width), np.zeros((width, width)), groups, states, limits)
     open_ = np.flatnonzero(limits.excess(walk.sides) > 0)
     for turn in range(MENDING_ROUNDS):
         walking = open_
@@ -172,8 +184,8 @@ def mend(
 
 
 @dataclass
-class _Walk:
-    """States on the move, with what makes each step cheap; lives for one descent."""
+class Walk:
+    """States on the move, with what makes each step cheap; lives for one search."""
 
     coupling: Floats
     group_of: Index  # (B,) number of the bit's group, or -1
@@ -191,7 +203,7 @@ class _Walk:
         groups: Sequence[Index],
         states: Bits,
         limits: Limits | None,
-    ) -> _Walk:
+    ) -> Walk:
         group_of = np.full(states.shape[1], -1)
         for number, group in enumerate(groups):
             group_of[group] = number
@@ -225,6 +237,31 @@ class _Walk:
             leaving = columns[self.present[rows]][:, self.group_of[grouped]]
             out[:, grouped] = columns[grouped] - leaving
         return np.asarray(out)
+
+    @property
+    def units(self) -> list[Index]:
+        """What can be chosen independently: free bits, one each, and the groups."""
+        free = [np.array([bit]) for bit in np.flatnonzero(self.group_of < 0)]
+        groups = range(self.present.shape[1])
+        return free + [np.flatnonzero(self.group_of == group) for group in groups]
+
+    def gains_of(self, unit: Index) -> Floats:
+        """(R, choices): gains of the moves of one unit."""
+        fields = self.fields[:, unit]
+        number = self.group_of[unit[0]]
+        if number < 0:
+            return np.asarray((1.0 - 2.0 * self.states[:, unit]) * fields)
+        leaving = self.fields[np.arange(len(fields)), self.present[:, number]]
+        return np.asarray(fields - leaving[:, np.newaxis])
+
+    def shifts_of(self, unit: Index) -> Floats:
+        """(R, choices, m): shifts of the moves of one unit."""
+        assert self.limits is not None
+        columns = self.limits.matrix.T
+        number = self.group_of[unit[0]]
+        if number < 0:
+            return np.asarray((1.0 - 2.0 * self.states[:, unit])[:, :, np.newaxis] * columns[unit])
+        return np.asarray(columns[unit] - columns[self.present[:, number]][:, np.newaxis])
 
     def move(self, rows: Index, columns: Index) -> None:
         """Make one move in each of `rows`; a move to the present bit of a group is none."""
@@ -283,3 +320,53 @@ class _Walk:
         if grouped.any():
             out[grouped] = table[grouped] - table[self.present[row, self.group_of[grouped]]]
         return np.asarray(out)
+
+
+def tabu(
+    linear: Floats,
+    coupling: Floats,
+    groups: Sequence[Index],
+    states: Bits,
+    *,
+    steps: int,
+    rng: np.random.Generator,
+    deadline: float = np.inf,
+) -> tuple[Bits, Floats]:
+    """Tabu search from each state: always the best move that does not undo a recent one.
+
+    A move may undo a recent one if it leads below the best energy of its walk. Returns the best
+    state of each walk and its energy; stops early when `time.perf_counter()` passes `deadline`.
+    """
+    if states.size == 0 or steps == 0:
+        return states.astype(np.int8), energies(linear, coupling, states)
+    walk = Walk.of(linear, coupling, groups, states, None)
+    rows = np.arange(len(states))
+    energy = energies(linear, coupling, states)
+    best, lowest = walk.states.copy(), energy.copy()
+    blocked_until = np.zeros(states.shape, dtype=np.int64)
+    # the usual tenure: a share of the moves, with some randomness against cycles
+    moves_each = max(1, int((walk.group_of < 0).sum()) + len(groups))
+    tenure, spread = min(20, moves_each // 4), max(1, min(10, moves_each // 4))
+    for step in range(1, steps + 1):
+        if time.perf_counter() > deadline:
+            break
+        gains = walk.gains(rows)
+        blocked = (blocked_until >= step) & (energy[:, np.newaxis] + gains >= lowest[:, np.newaxis])
+        gains[blocked] = np.inf
+        if walk.present.shape[1]:
+            np.put_along_axis(gains, walk.present, np.inf, axis=1)
+        chosen = gains.argmin(axis=1)
+        gained = gains[rows, chosen]
+        inside = walk.group_of[chosen] >= 0
+        undone = chosen.copy()
+        if inside.any():
+            undone[inside] = walk.present[rows[inside], walk.group_of[chosen[inside]]]
+        open_ = np.isfinite(gained)
+        walk.move(rows[open_], chosen[open_])
+        energy[open_] += gained[open_]
+        blocked_until[rows, undone] = step + tenure + rng.integers(0, spread, len(rows))
+        better = energy < lowest
+        if better.any():
+            best[better], lowest[better] = walk.states[better], energy[better]
+    done = best.astype(np.int8)
+    return done, energies(linear, coupling, done)

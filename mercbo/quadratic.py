@@ -130,6 +130,11 @@ class Draw:
     def is_quadratic(self) -> bool:
         return isinstance(self.sample, QuadraticSample)
 
+    @property
+    def is_constrained(self) -> bool:
+        """Whether some states of the bits mean no point."""
+        return bool(self.encoding.groups or self._unused)
+
     def _quadratic(self, encoding: Encoding) -> Quadratic:
         if not isinstance(self.sample, QuadraticSample):
             raise MercboError(

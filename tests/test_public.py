@@ -24,14 +24,14 @@ PUBLIC = {
 LAYERS = [
     "errors", "arrays", "space", "encoding", "kernel", "features", "linalg", "inference",
     "slicing", "model", "samples", "posterior", "moves", "quadratic", "backend", "design",
-    "acquisition", "snapshot", "optimizer",
+    "acquisition", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 
 def test_public_names_are_these() -> None:
     assert set(mercbo.__all__) == PUBLIC
     assert all(hasattr(mercbo, name) for name in PUBLIC)
-    assert set(mercbo_backends.__all__) == {"Annealing", "GraphCut"}
+    assert set(mercbo_backends.__all__) == {"Annealing", "CpSat", "Exhaustive", "GraphCut"}
 
 
 def imports_of(path: Path, package: str) -> set[str]:

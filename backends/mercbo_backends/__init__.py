@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mercbo_backends.annealing import Annealing as Annealing
+    from mercbo_backends.cpsat import CpSat as CpSat
+    from mercbo_backends.exhaustive import Exhaustive as Exhaustive
     from mercbo_backends.graphcut import GraphCut as GraphCut
 
-__all__ = ["Annealing", "GraphCut"]
+__all__ = ["Annealing", "CpSat", "Exhaustive", "GraphCut"]
 
-_HOMES = {"Annealing": "annealing", "GraphCut": "graphcut"}
+_HOMES = {
+    "Annealing": "annealing",
+    "CpSat": "cpsat",
+    "Exhaustive": "exhaustive",
+    "GraphCut": "graphcut",
+}
 
 
 def __getattr__(name: str) -> Any:

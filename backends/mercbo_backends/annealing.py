@@ -1,4 +1,17 @@
-"""`Annealing`: simulated annealing by dwave-samplers, with settings that suit a posterior draw."""
+"""`Annealing`: simulated annealing, by dwave-samplers where all bits are free and by Gibbs sampling
+inside one-hot groups where they are not, so that no state ever leaves the feasible set.
+
+| symbol | meaning                                                            | shape     |
+|--------|--------------------------------------------------------------------|-----------|
+| R      | replicas, annealed side by side                                    |           |
+| unit   | a free bit or a one-hot group                                      |           |
+| T      | temperature, falling geometrically over the sweeps                 |           |
+
+A sweep draws each unit anew from its conditional distribution at temperature T, in all replicas
+at once. With linear limits, choices that would break one have probability zero, and as many
+random pairs of moves are tried as there are units: a swap can keep a sum that no single move
+keeps.
+"""
 
 from __future__ import annotations
 
@@ -9,58 +22,174 @@ from typing import Any
 import dimod
 import numpy as np
 
-try:
-    from dwave.samplers import SimulatedAnnealingSampler
-except ImportError as error:
-    raise ImportError("Annealing needs dwave-samplers: pip install 'mercbo[annealing]'") from error
+from mercbo import moves
+from mercbo.arrays import Bits, Floats
+from mercbo.moves import Walk
+from mercbo_backends.problem import (
+    Problem,
+    bqm_samples,
+    count_of,
+    cqm_samples,
+    distinct,
+    empty_samples,
+    seconds_of,
+)
 
 # dwave-samplers refuses seeds of 2**31 and more.
 SEED_LIMIT = 2**31
+# The first temperature lets the typical move be undone, the last freezes all but the smallest.
+HOT, COLD = 1.0, 0.02
 
 
 class Annealing(dimod.Sampler):
-    """Samples low states of a binary quadratic model by simulated annealing."""
+    """Samples low states of a binary or a linearly constrained quadratic model."""
 
     def __init__(self, *, num_reads: int = 20, num_sweeps: int = 100) -> None:
-        self._defaults = {"num_reads": num_reads, "num_sweeps": num_sweeps}
+        self._defaults = {"num_reads": num_reads, "num_sweeps": num_sweeps, "time_limit": None}
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return {"num_reads": [], "num_sweeps": [], "seed": []}
+        return {"num_reads": [], "num_sweeps": [], "time_limit": [], "seed": []}
 
     @property
     def properties(self) -> Mapping[str, Any]:
         return dict(self._defaults)
 
     def sample(
-        self,
-        bqm: dimod.BinaryQuadraticModel,
-        *,
-        num_reads: int | None = None,
-        num_sweeps: int | None = None,
-        seed: int | None = None,
-        **kwargs: Any,
+        self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any
     ) -> dimod.SampleSet:
-        """One state per read, lowest energy first; info: `status` ("feasible"), `timing`."""
-        self.remove_unknown_kwargs(**kwargs)
-        started = time.perf_counter()
-        if seed is not None:
-            seed = int(np.random.default_rng(seed).integers(SEED_LIMIT))
-        found = SimulatedAnnealingSampler().sample(
+        """One state per read, lowest energy first.
+
+        num_reads: replicas (20). num_sweeps: updates of each bit (100). time_limit: seconds after
+        which what is there is returned. info: `status` ("feasible"), `timing`.
+        """
+        started, (reads, sweeps, limit) = time.perf_counter(), self._settings(kwargs)
+        problem = Problem.of_bqm(bqm)  # refuses what is no number
+        if problem.width == 0:
+            states = np.zeros((reads, 0), dtype=np.int8)
+            return bqm_samples(bqm, problem, states, info_of("feasible", started))
+        deadline = started + limit
+        found = _dwave().sample(
             bqm,
-            num_reads=self._defaults["num_reads"] if num_reads is None else num_reads,
-            num_sweeps=self._defaults["num_sweeps"] if num_sweeps is None else num_sweeps,
-            seed=seed,
+            num_reads=reads,
+            num_sweeps=sweeps,
+            seed=None if seed is None else int(np.random.default_rng(seed).integers(SEED_LIMIT)),
             # where nothing sets a temperature, dwave-samplers would warn and take this one
             beta_range=None if has_bias(bqm) else (0.1, 1.0),
+            interrupt_function=lambda: time.perf_counter() > deadline,
         )
-        found = found.slice(len(found)) if len(found) else found
+        found = found.slice(len(found))
         found.info.clear()
-        timing = {"total": time.perf_counter() - started}
-        found.info.update({"status": "feasible", "timing": timing})
+        found.info.update(info_of("feasible", started))
         return found
+
+    def sample_cqm(
+        self, cqm: dimod.ConstrainedQuadraticModel, *, seed: int | None = None, **kwargs: Any
+    ) -> dimod.SampleSet:
+        """Distinct feasible states; where none was found, the set is empty, status "unknown"."""
+        started, (reads, sweeps, limit) = time.perf_counter(), self._settings(kwargs)
+        problem, rng = Problem.of_cqm(cqm), np.random.default_rng(seed)
+        states = moves.random_states(reads, problem.width, problem.groups, rng=rng)
+        states, reached = moves.mend(problem.groups, problem.limits, states, rng=rng)
+        states = anneal(problem, states[reached], sweeps, started + limit, rng=rng)
+        states = states[problem.feasible(states)]
+        if len(states) == 0:
+            return empty_samples(cqm, info_of("unknown", started))
+        states = states[distinct(states, problem.energies(states))]
+        return cqm_samples(cqm, problem, states, info_of("feasible", started))
+
+    def _settings(self, kwargs: dict[str, Any]) -> tuple[int, int, float]:
+        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
+        return (
+            count_of("num_reads", given["num_reads"], least=1),
+            count_of("num_sweeps", given["num_sweeps"], least=1),
+            seconds_of("time_limit", given["time_limit"]),
+        )
+
+
+def anneal(
+    problem: Problem, states: Bits, sweeps: int, deadline: float, *, rng: np.random.Generator
+) -> Bits:
+    """The lowest feasible state that each replica met."""
+    if states.size == 0:
+        return states
+    walk = Walk.of(problem.linear, problem.coupling, problem.groups, states, problem.limits)
+    rows = np.arange(len(states))
+    energy = problem.energies(states)
+    best, lowest = states.copy(), np.where(problem.feasible(states), energy, np.inf)
+    typical = float(np.abs(walk.gains(rows)).mean()) or 1.0
+    units = walk.units
+    for temperature in typical * np.geomspace(HOT, COLD, sweeps):
+        for unit in rng.permutation(len(units)):
+            draw_unit(walk, units[unit], temperature, rng)
+        if walk.limits is not None:
+            for _ in units:
+                try_pair(walk, temperature, rng)
+        now = walk.states.astype(np.int8)
+        energy = problem.energies(now)
+        better = np.flatnonzero(energy < lowest)
+        better = better[problem.feasible(now[better])]
+        best[better], lowest[better] = now[better], energy[better]
+        if time.perf_counter() > deadline:
+            break
+    return best
+
+
+def draw_unit(walk: Walk, unit: Any, temperature: float, rng: np.random.Generator) -> None:
+    """Draw one unit of every replica from its conditional distribution."""
+    rows = np.arange(len(walk.states))
+    gains = walk.gains_of(unit)  # (R, choices): staying is the choice of gain zero
+    if len(unit) == 1:
+        gains = np.column_stack([gains, np.zeros(len(gains))])
+    if walk.limits is not None:
+        shifts = walk.shifts_of(unit)
+        fine = walk.limits.holds(walk.sides[:, np.newaxis] + shifts)
+        if len(unit) == 1:
+            fine = np.column_stack([fine, np.ones(len(fine), dtype=np.bool_)])
+        gains = np.where(fine, gains, np.inf)
+    chosen = gumbel_choice(-gains / temperature, rng)
+    if len(unit) == 1:
+        flipped = rows[chosen == 0]
+        walk.move(flipped, np.repeat(unit, len(flipped)))
+    else:
+        walk.move(rows, unit[chosen])
+
+
+def try_pair(walk: Walk, temperature: float, rng: np.random.Generator) -> None:
+    """Metropolis on one random pair of moves in each replica."""
+    assert walk.limits is not None
+    rows = np.arange(len(walk.states))
+    pairs = rng.integers(0, walk.states.shape[1], (2, len(rows)))
+    before = (walk.states.copy(), walk.fields.copy(), walk.present.copy(), walk.sides.copy())
+    gained = np.zeros(len(rows))
+    for columns in pairs:
+        gained += walk.gains(rows)[rows, columns]
+        walk.move(rows, columns)
+    accept = np.log(rng.random(len(rows))) < -gained / temperature
+    undo = ~(accept & walk.limits.holds(walk.sides))
+    for now, then in zip((walk.states, walk.fields, walk.present, walk.sides), before, strict=True):
+        now[undo] = then[undo]
+
+
+def gumbel_choice(logits: Floats, rng: np.random.Generator) -> Any:
+    """One index per row with probability proportional to exp(logit)."""
+    return (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+
+
+def info_of(status: str, started: float) -> dict[str, Any]:
+    return {"status": status, "timing": {"total": time.perf_counter() - started}}
 
 
 def has_bias(bqm: dimod.BinaryQuadraticModel) -> bool:
     spins = bqm.spin
     return any(spins.linear.values()) or any(spins.quadratic.values())
+
+
+def _dwave() -> Any:
+    try:
+        from dwave.samplers import SimulatedAnnealingSampler
+    except ImportError as error:
+        raise ImportError(
+            "Annealing of free bits needs dwave-samplers: pip install 'mercbo[annealing]'"
+        ) from error
+    return SimulatedAnnealingSampler()

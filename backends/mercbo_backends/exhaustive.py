@@ -1,0 +1,195 @@
+"""`Exhaustive`: the proven minimum by trying every feasible state, in blocks of matrix products.
+
+Units (free bits and one-hot groups) are split into two halves whose states are listed, U and V.
+The energy of a pair of half-states is E_U + E_V + u' C v: a matrix product gives it for a block of
+U against all of V. Memory is bounded by the size of a block.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dimod
+import numpy as np
+
+from mercbo.arrays import Bits, Floats, Index
+from mercbo_backends.problem import (
+    Problem,
+    bqm_samples,
+    count_of,
+    cqm_samples,
+    empty_samples,
+    seconds_of,
+)
+
+MAX_BITS, MAX_POINTS = 28, 10**8
+# Entries of one block: 4 million doubles are 32 MB.
+BLOCK = 1 << 22
+
+
+class Exhaustive(dimod.Sampler):
+    """The lowest states of a model, proven, to 28 free bits or 10^8 points with groups."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"num_reads": [], "time_limit": [], "seed": []}
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        return {"max_bits": MAX_BITS, "max_points": MAX_POINTS}
+
+    def sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        *,
+        num_reads: int = 1,
+        time_limit: float | None = None,
+        seed: int | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """The `num_reads` lowest states. info: `status` "optimal" ("feasible" where `time_limit`,
+        in seconds, cut the search short), `lower_bound`, `gap`, `timing`. `seed` is not used."""
+        self.remove_unknown_kwargs(**kwargs)
+        problem = Problem.of_bqm(bqm)
+        states, info = enumerate_lowest(problem, num_reads, time_limit)
+        return bqm_samples(bqm, problem, states, info)
+
+    def sample_cqm(
+        self,
+        cqm: dimod.ConstrainedQuadraticModel,
+        *,
+        num_reads: int = 1,
+        time_limit: float | None = None,
+        seed: int | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """As `sample`, over the feasible states; none is proven by status "infeasible"."""
+        self.remove_unknown_kwargs(**kwargs)
+        problem = Problem.of_cqm(cqm)
+        states, info = enumerate_lowest(problem, num_reads, time_limit)
+        if len(states) == 0:
+            return empty_samples(cqm, info)
+        return cqm_samples(cqm, problem, states, info)
+
+
+def enumerate_lowest(
+    problem: Problem, num_reads: int, time_limit: float | None
+) -> tuple[Bits, dict[str, Any]]:
+    wanted = count_of("num_reads", num_reads, least=1)
+    started = time.perf_counter()
+    deadline = started + seconds_of("time_limit", time_limit)
+    check_size(problem)
+    # excluded states may be among the lowest: keep as many more
+    kept = Lowest(wanted + len(problem.excluded), problem.width)
+    finished = True
+    for energies, left, right in blocks(problem):
+        kept.offer(energies, left, right)
+        if time.perf_counter() > deadline:
+            finished = False
+            break
+    states = kept.states
+    states = states[problem.feasible(states)][:wanted]
+    lowest = float(problem.energies(states)[0]) + problem.offset if len(states) else np.inf
+    found = "optimal" if len(states) else "infeasible"
+    info = {
+        "status": found if finished else "feasible" if len(states) else "unknown",
+        "lower_bound": lowest if finished else -np.inf,
+        "gap": 0.0 if finished else np.inf,
+        "timing": {"total": time.perf_counter() - started},
+    }
+    return states, info
+
+
+def units_of(problem: Problem) -> list[Index]:
+    """Free bits, one each, and one-hot groups."""
+    grouped = np.zeros(problem.width, dtype=np.bool_)
+    for group in problem.groups:
+        grouped[group] = True
+    return [np.array([bit]) for bit in np.flatnonzero(~grouped)] + list(problem.groups)
+
+
+def choices(unit: Index) -> int:
+    return 2 if len(unit) == 1 else len(unit)
+
+
+def check_size(problem: Problem) -> None:
+    points = 1
+    for unit in units_of(problem):
+        points *= choices(unit)
+    if problem.groups and points > MAX_POINTS:
+        raise ValueError(
+            f"{points:,} points are too many to try each, at most {MAX_POINTS:,} are tried; "
+            "use another backend"
+        )
+    if not problem.groups and problem.width > MAX_BITS:
+        raise ValueError(
+            f"2^{problem.width} states are too many to try each, at most 2^{MAX_BITS} are tried; "
+            "use another backend"
+        )
+
+
+def half_states(units: list[Index], width: int) -> Floats:
+    """(states, B): every state of some units, zero elsewhere."""
+    sizes = [choices(unit) for unit in units]
+    states = np.zeros((int(np.prod(sizes, dtype=np.int64)), width))
+    digits = np.unravel_index(np.arange(len(states)), sizes) if units else []
+    for unit, digit in zip(units, digits, strict=True):
+        if len(unit) == 1:
+            states[:, unit[0]] = digit
+        else:
+            states[np.arange(len(states)), unit[digit]] = 1.0
+    return states
+
+
+def blocks(problem: Problem) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Energies (u, v) of blocks of left half-states against all right ones, and both halves.
+
+    Infeasible pairs have infinite energy.
+    """
+    units = units_of(problem)
+    sizes = np.log([choices(unit) for unit in units])
+    cut = int(np.searchsorted(np.cumsum(sizes), 0.5 * sizes.sum() + 1e-9)) if units else 0
+    left = half_states(units[:cut], problem.width)
+    right = half_states(units[cut:], problem.width)
+    own_left, own_right = problem.energies(left), problem.energies(right)  # type: ignore[arg-type]
+    across = right @ problem.coupling  # (v, B)
+    limits = problem.limits
+    sides_right = right @ limits.matrix.T
+    step = max(1, BLOCK // max(1, len(right)))
+    for start in range(0, len(left), step):
+        part = left[start : start + step]
+        energies = part @ across.T
+        energies += own_left[start : start + step, np.newaxis]
+        energies += own_right
+        if len(limits):
+            sides = (part @ limits.matrix.T)[:, np.newaxis] + sides_right
+            energies[~limits.holds(sides)] = np.inf
+        yield energies, part, right
+
+
+class Lowest:
+    """The lowest few states met so far."""
+
+    def __init__(self, count: int, width: int) -> None:
+        self.count = count
+        self.energies = np.zeros(0)
+        self.states = np.zeros((0, width), dtype=np.int8)
+
+    def offer(self, energies: Floats, left: Floats, right: Floats) -> None:
+        flat = energies.ravel()
+        if self.count == 1:
+            chosen = np.array([int(flat.argmin())])
+        else:
+            chosen = np.argpartition(flat, min(self.count, len(flat)) - 1)[: self.count]
+        worst = self.energies[-1] if len(self.energies) == self.count else np.inf
+        chosen = chosen[flat[chosen] < worst]
+        if len(chosen) == 0:
+            return
+        u, v = np.divmod(chosen, energies.shape[1])
+        states = (left[u] + right[v]).astype(np.int8)
+        together = np.concatenate([self.energies, flat[chosen]])
+        order = np.argsort(together, kind="stable")[: self.count]
+        self.energies = together[order]
+        self.states = np.concatenate([self.states, states])[order]

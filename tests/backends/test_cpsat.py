@@ -1,0 +1,81 @@
+"""CpSat: proofs, the rounding that they allow for, and the k best."""
+
+from __future__ import annotations
+
+import dimod
+import numpy as np
+import pytest
+from mercbo_backends import CpSat, Exhaustive
+from mercbo_backends.cpsat import exact_scale
+
+from mercbo.testing import lowest_feasible, random_bqm, random_cqm
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("limits", [False, True])
+def test_it_agrees_with_exhaustive_and_proves_it(seed: int, limits: bool) -> None:
+    cqm = random_cqm(seed, limits=limits)
+    found = CpSat(workers=1).sample_cqm(cqm, seed=0)
+    assert found.info["status"] == "optimal"
+    assert found.info["gap"] == 0.0
+    assert found.first.energy == pytest.approx(Exhaustive().sample_cqm(cqm).first.energy)
+    assert found.info["lower_bound"] <= found.first.energy
+    assert found.first.energy - found.info["lower_bound"] <= 3 * found.info["rounding_slack"]
+
+
+def test_rounding_slack_is_terms_over_twice_the_scale() -> None:
+    bqm = random_bqm(8, 0)
+    found = CpSat(workers=1).sample(bqm, seed=0)
+    total = sum(map(abs, bqm.linear.values())) + sum(map(abs, bqm.quadratic.values()))
+    assert found.info["rounding_slack"] == pytest.approx((8 + 28) / (2 * 2.0**45 / total))
+
+
+def test_the_k_best_come_in_order() -> None:
+    bqm = random_bqm(9, 1)
+    found = CpSat(workers=1).sample(bqm, num_reads=12, seed=0)
+    lowest = np.sort(dimod.ExactSolver().sample(bqm).record.energy)[:12]
+    np.testing.assert_allclose(found.record.energy, lowest, atol=1e-6)
+
+
+def test_fewer_states_than_wanted_are_all_of_them() -> None:
+    found = CpSat(workers=1).sample(random_bqm(2, 0), num_reads=9, seed=0)
+    assert len(found) == 4
+    assert found.info["status"] == "optimal"
+
+
+def test_no_solution_is_proven() -> None:
+    cqm = random_cqm(0)
+    cqm.add_constraint([("v7", 1), ("v8", 1)], sense=">=", rhs=3, label="too much")
+    found = CpSat(workers=1).sample_cqm(cqm)
+    assert len(found) == 0
+    assert found.info["status"] == "infeasible"
+
+
+def test_limits_with_decimals_are_exact() -> None:
+    """0.1 + 0.2 <= 0.3 holds, although not in binary floating point."""
+    cqm = dimod.ConstrainedQuadraticModel()
+    x, y = dimod.Binaries(["x", "y"])
+    cqm.set_objective(-x - y)
+    cqm.add_constraint(0.1 * x + 0.2 * y <= 0.3, label="sum")
+    found = CpSat(workers=1).sample_cqm(cqm)
+    assert found.first.energy == -2.0
+
+
+def test_a_short_time_limit_is_said_in_the_status() -> None:
+    found = CpSat(workers=1).sample(random_bqm(45, 0), time_limit=0.5, seed=0)
+    assert found.info["status"] == "feasible"
+    assert found.info["gap"] > 0
+    assert found.info["lower_bound"] < found.first.energy
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scale"), [([1.0, 2.0], 1.0), ([0.5, 1.0], 10.0), ([0.25, 3.0], 100.0)]
+)
+def test_exact_scale_is_the_smallest_that_serves(numbers: list[float], scale: float) -> None:
+    assert exact_scale(np.array(numbers)) == scale
+
+
+def test_lowest_feasible_is_what_exhaustive_finds() -> None:
+    for seed in range(3):
+        cqm = random_cqm(seed, limits=True)
+        assert Exhaustive().sample_cqm(cqm).first.energy == pytest.approx(lowest_feasible(cqm))
