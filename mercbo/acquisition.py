@@ -56,8 +56,8 @@ def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
     """Distinct low points of the draw's acquisition problem, best first."""
     if not draw.is_quadratic:
         return draw.space.sample_rows(RANDOM_STARTS, rng=rng)
-    model = draw.cqm if draw.is_constrained and backend.takes_constraints(sampler) else draw.bqm
-    found = backend.solve(sampler, model, rng=rng)
+    constrained = draw.is_constrained and backend.takes_constraints(sampler)
+    found = backend.solve(sampler, draw.constrained if constrained else draw.bqm, rng=rng)
     return draw.rows_of(found)[:POOL]
 
 

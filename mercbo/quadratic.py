@@ -19,6 +19,7 @@ Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every poi
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -93,18 +94,8 @@ class Draw:
         """The sample as a constrained model: one discrete constraint per one-hot group, one
         inequality per binary-encoded variable with unused codewords, and one inequality per
         point that must not come back (seen, failed or pending)."""
-        form = self.form
-        cqm = dimod.ConstrainedQuadraticModel()
-        cqm.set_objective(_model(form.linear, form.coupling, form.offset, self.encoding.labels))
+        cqm = copy.deepcopy(self.constrained)
         labels = self.encoding.labels
-        for group in self.encoding.groups:
-            members = [labels[c] for c in group]
-            cqm.add_discrete(members, label=f"one value of {members[0][0]}")
-        for columns, size in self._unused:
-            terms = [(labels[c], 2**j) for j, c in enumerate(columns)]
-            cqm.add_constraint(
-                [*terms, (1 - size,)], sense="<=", rhs=0, label=f"code of {labels[columns[0]][0]}"
-            )
         for number, bits in enumerate(self.encoding.to_bits(self.excluded).tolist()):
             # at least one bit differs: sum over ones of (1 - x) + sum over zeros of x >= 1
             terms = [(label, -1 if bit else 1) for label, bit in zip(labels, bits, strict=True)]
@@ -115,6 +106,22 @@ class Draw:
         return cqm
 
     # -- the optimizer's side ------------------------------------------------------------------
+
+    @cached_property
+    def constrained(self) -> dimod.ConstrainedQuadraticModel:
+        """`cqm` without the points that must not come back: what an `ask` hands to a backend, as
+        it drops these points itself and each would cost the backend a constraint."""
+        form, labels = self.form, self.encoding.labels
+        cqm = dimod.ConstrainedQuadraticModel()
+        cqm.set_objective(_model(form.linear, form.coupling, form.offset, labels))
+        for group in self.encoding.groups:
+            members = [labels[c] for c in group]
+            cqm.add_discrete(members, label=f"one value of {members[0][0]}")
+        for columns, size in self._unused:
+            terms = [(labels[c], 2**j) for j, c in enumerate(columns)]
+            name = labels[columns[0]][0]
+            cqm.add_constraint(terms, sense="<=", rhs=size - 1, label=f"code of {name}")
+        return cqm
 
     @cached_property
     def form(self) -> Quadratic:

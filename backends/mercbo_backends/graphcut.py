@@ -166,7 +166,7 @@ def search(
         relaxed, _ = relax(small, settings.rounds, upper=upper, deadline=deadline)
         mended = moves.repair(small.linear, small.coupling, small.groups, relaxed)
         states = np.concatenate([polish(small, mended, rng), states])
-    if small.width > EASY_BITS and not len(small.limits) and len(states):
+    if small.entropy > EASY_BITS and not len(small.limits) and len(states):
         lowest = distinct(states, small.energies(states))[:WALKS]
         walked, _ = moves.tabu(
             small.linear, small.coupling, small.groups, states[lowest],

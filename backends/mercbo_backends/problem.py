@@ -114,6 +114,12 @@ class Problem:
         """Whether every state is feasible."""
         return not (self.groups or len(self.limits) or len(self.excluded))
 
+    @property
+    def entropy(self) -> float:
+        """log2 of the number of states with one bit in each group."""
+        sizes = [len(group) for group in self.groups]
+        return self.width - sum(sizes) + float(np.log2(sizes).sum() if sizes else 0.0)
+
     @cached_property
     def scale(self) -> float:
         """The sum of all coefficients: no energy is larger, and rounding is relative to it."""

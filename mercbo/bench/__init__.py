@@ -1,0 +1,1 @@
+"""Measurements: what the command line's `mercbo bench` runs."""

@@ -1,0 +1,76 @@
+"""The command line: `mercbo bench backends`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+try:
+    import typer
+    from rich.console import Console
+except ImportError as error:
+    raise ImportError(
+        "the mercbo command needs typer and rich: pip install 'mercbo[bench]'"
+    ) from error
+
+app = typer.Typer(no_args_is_help=True, add_completion=True)
+bench = typer.Typer(no_args_is_help=True, help="Measurements that decide what is a default.")
+app.add_typer(bench, name="bench")
+
+
+@app.callback()
+def main() -> None:
+    """Bayesian optimisation over combinatorial spaces."""
+
+
+@bench.command("backends")
+def bench_backends(
+    out: Annotated[Path, typer.Option(help="Folder for the raw file, table and plot.")] = Path(
+        "bench-backends"
+    ),
+    data: Annotated[
+        Optional[Path],  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
+        typer.Option(envvar="MERCBO_DATA", help="Folder of published instances."),
+    ] = None,
+    problems: Annotated[
+        str, typer.Option(help="Names, with instances x draws each, by commas.")
+    ] = "contamination:10x10,ising:10x10,labs-50:5x4,maxsat-60:5x4,"
+    "quadratic-100:5x4,quadratic-200:4x3,dna:6x4,pest:5x4",
+    cp_sat_seconds: Annotated[float, typer.Option(help="Time limit of CP-SAT per draw.")] = 5.0,
+) -> None:
+    """Compare every backend, and peers, on the same posterior draws."""
+    from mercbo.bench import backends
+
+    console = Console()
+    with console.status("starting") as status:
+        rows = backends.run(
+            parse_problems(problems),
+            out,
+            data=data,
+            cp_sat_seconds=cp_sat_seconds,
+            progress=lambda text: status.update(text),
+        )
+    table = backends.summarise(rows)
+    text = backends.markdown(table)
+    (out / "backends.md").write_text(text + "\n", encoding="utf-8")
+    backends.plot(table, out / "backends.png")
+    typer.echo(text)
+    console.print(f"raw file, table and plot are in {out}", highlight=False)
+
+
+def parse_problems(text: str) -> dict[str, tuple[int, int]]:
+    """``"ising:2x5,dna:1x3"`` -> name: (instances, draws each)."""
+    from mercbo.errors import hint
+    from mercbo.problems import PROBLEMS
+
+    parsed = {}
+    for part in text.split(","):
+        name, _, counts = part.strip().partition(":")
+        instances, _, each = (counts or "1x1").partition("x")
+        if name not in PROBLEMS:
+            known = list(PROBLEMS)
+            raise typer.BadParameter(f"{name!r} is not one of {known}{hint(name, known)}")
+        if not (instances.isdigit() and each.isdigit()):
+            raise typer.BadParameter(f"{part!r} is not of the form name:INSTANCESxDRAWS")
+        parsed[name] = (int(instances), int(each))
+    return parsed
