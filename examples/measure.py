@@ -29,53 +29,23 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mercbo import Optimizer, Space
+from mercbo.problems.contamination import contamination as contamination_problem
 
-STAGES, SIMULATIONS, INITIAL, BUDGET = 25, 100, 20, 270
+BUDGET = 270
 MARKS = (50, 100, 150, 200, 270)
-
-
-class Contamination:
-    """Cost of preventing contamination at some of 25 stages, over 100 fixed simulations."""
-
-    def __init__(self, start: np.ndarray, spread: np.ndarray, cure: np.ndarray) -> None:
-        self.start, self.spread, self.cure = start, spread, cure  # (100,), (25, 100), (25, 100)
-
-    @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Contamination:
-        shape = (STAGES, SIMULATIONS)
-        start = rng.beta(1.0, 30.0, SIMULATIONS)
-        return cls(start, rng.beta(1.0, 17.0 / 3.0, shape), rng.beta(1.0, 3.0 / 7.0, shape))
-
-    def cost(self, x: np.ndarray, penalty: float = 1e-4) -> float:
-        total, share = penalty * float(x.sum()), self.start
-        for stage in range(STAGES):
-            grown = self.spread[stage] * (1 - x[stage]) * (1 - share)
-            share = grown + (1 - self.cure[stage] * x[stage]) * share
-            total += float(x[stage]) - (float(np.mean(share < 0.1)) - 0.95)
-        return total
-
-
-def instance(run: int, data: Path | None) -> tuple[Contamination, np.ndarray]:
-    """The problem and the initial points of one run."""
-    if data is None:
-        rng = np.random.default_rng(run)
-        return Contamination.drawn(rng), rng.integers(0, 2, (INITIAL, STAGES))
-    stored = np.load(data / "published" / "contamination.npz")
-    problem = Contamination(stored["init_Z"][run], stored["lambdas"][run], stored["gammas"][run])
-    return problem, stored["init"][run]
 
 
 def play(run: int, data: Path | None) -> tuple[int, list[float], float]:
     """One run: its number, the best value at each mark, the median seconds of an ask."""
-    problem, initial = instance(run, data)
-    opt = Optimizer(Space.binary(STAGES), seed=run)
-    opt.tell(initial, [problem.cost(x) for x in initial])
+    problem = contamination_problem(run, data)
+    opt = Optimizer(problem.space, seed=run)
+    opt.tell(problem.initial, problem.objective(problem.initial))
     best, seconds = [], []
-    for count in range(len(initial) + 1, BUDGET + 1):
+    for count in range(len(problem.initial) + 1, BUDGET + 1):
         started = time.perf_counter()
         point = opt.ask()
         seconds.append(time.perf_counter() - started)
-        opt.tell(point, problem.cost(np.array(list(point.values()))))
+        opt.tell(point, problem.objective(problem.space.rows(point))[0])
         if count in MARKS:
             best.append(opt.best.value)
     return run, best, float(np.median(seconds[-40:]))
@@ -83,11 +53,11 @@ def play(run: int, data: Path | None) -> tuple[int, list[float], float]:
 
 def play_random(run: int, data: Path | None) -> list[float]:
     """The best value at each mark of random points after the same initial ones."""
-    problem, initial = instance(run, data)
+    problem = contamination_problem(run, data)
     rng = np.random.default_rng([run, 1])
-    others = rng.integers(0, 2, (BUDGET - len(initial), STAGES))
-    costs = [problem.cost(x) for x in np.concatenate([initial, others])]
-    return [min(costs[:mark]) for mark in MARKS]
+    others = problem.space.sample_rows(BUDGET - len(problem.initial), rng=rng)
+    costs = problem.objective(np.concatenate([problem.initial, others]))
+    return [float(costs[:mark].min()) for mark in MARKS]
 
 
 def contamination(runs: range, data: Path | None, jobs: int) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `mercbo bench backends`."""
+"""The command line: `mercbo bench backends`, `mercbo bench proofs`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bench_backends(
             out,
             data=data,
             cp_sat_seconds=cp_sat_seconds,
-            progress=lambda text: status.update(text),
+            progress=status.update,
         )
     table = backends.summarise(rows)
     text = backends.markdown(table)
@@ -56,6 +56,27 @@ def bench_backends(
     backends.plot(table, out / "backends.png")
     typer.echo(text)
     console.print(f"raw file, table and plot are in {out}", highlight=False)
+
+
+@bench.command("proofs")
+def bench_proofs(
+    out: Annotated[Path, typer.Option(help="Folder for the raw file and the table.")] = Path(
+        "bench-proofs"
+    ),
+    draws: Annotated[int, typer.Option(min=1, help="Draws of each size.")] = 5,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each proof.")] = 30.0,
+) -> None:
+    """Measure the time to proof of CP-SAT's formulations and of enumeration."""
+    from mercbo.bench import proofs
+
+    console = Console()
+    with console.status("starting") as status:
+        rows = proofs.run(out, draws=draws, time_limit=time_limit, progress=status.update)
+    text = proofs.markdown(rows)
+    (out / "proofs.md").write_text(text + "\n", encoding="utf-8")
+    typer.echo(text)
+    agreed = "agree" if proofs.agree(rows) else "DISAGREE"
+    console.print(f"all proofs of a draw {agreed}; files are in {out}", highlight=False)
 
 
 def parse_problems(text: str) -> dict[str, tuple[int, int]]:

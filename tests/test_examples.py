@@ -36,25 +36,3 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     printed = run("demo.py", tmp_path)
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_contamination_matches_a_hand_computation() -> None:
-    """One stage at a time, one simulation at a time, written as the recipe says."""
-    import numpy as np
-
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        from measure import Contamination
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    rng = np.random.default_rng(0)
-    problem, x = Contamination.drawn(rng), rng.integers(0, 2, 25)
-    clean = np.zeros((25, 100))
-    for simulation in range(100):
-        z = problem.start[simulation]
-        for i in range(25):
-            spread, cure = problem.spread[i, simulation], problem.cure[i, simulation]
-            z = spread * (1 - x[i]) * (1 - z) + (1 - cure * x[i]) * z
-            clean[i, simulation] = z < 0.1
-    expected = sum(x[i] - (clean[i].mean() - 0.95) for i in range(25)) + 1e-4 * x.sum()
-    assert problem.cost(x) == pytest.approx(expected, rel=1e-12)

@@ -48,7 +48,13 @@ def imports_of(path: Path, package: str) -> set[str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {*LAYERS, "__init__"}
+    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {*LAYERS, "__init__", "cli"}
+
+
+def test_problems_and_bench_are_used_by_the_command_line_only() -> None:
+    for module in LAYERS:
+        used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
+        assert not used & {"problems", "bench", "cli"}
 
 
 @pytest.mark.parametrize("module", LAYERS)

@@ -4,13 +4,22 @@ CP-SAT works on whole numbers, so coefficients are multiplied by `scale` and rou
 t terms is off by at most half a unit, so energies are right to `rounding_slack` = t / (2 scale),
 and the bound is loosened by as much.
 
-A product y = x_i x_j is a Boolean of its own, tied only from the side that minimisation does not
-push it to: y >= x_i + x_j - 1 where its coefficient is positive, y <= x_i and y <= x_j where it
-is negative. Inside a one-hot group products vanish. A quick descent gives the hint.
+The quadratic part is written in one of two ways (`formulation`):
+
+- "rows" (default): bits are ranked by the sum of their couplings, and each bit x has one integer
+  z >= x * (sum of its couplings to lower-ranked bits), by z >= L x and z >= sum - U (1 - x) with
+  L and U the least and largest values of that sum; a one-hot group counts in them as one choice.
+  On dense models this proves in a fraction of the time (`mercbo bench proofs`).
+- "products": each product y = x_i x_j is a Boolean of its own, tied from both sides: the textbook
+  linearisation, kept for comparison.
+
+A quick descent gives the hint and, where one solution is wanted, an upper limit of the objective;
+roof duality gives a lower one.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +30,7 @@ from ortools.sat.python import cp_model
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
+from mercbo_backends.graphcut import allowed, polish, roof_dual
 from mercbo_backends.problem import (
     MEETS,
     Problem,
@@ -31,8 +41,8 @@ from mercbo_backends.problem import (
     seconds_of,
 )
 
-# The sum of scaled coefficients stays below this, far from CP-SAT's overflow.
-WHOLE_SUM = 2.0**45
+# The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
+WHOLE_SUM = 2.0**36
 # A limit's coefficients are made whole by the smallest of these that leaves them exact ...
 EXACT_SCALES = [10.0**k for k in range(10)]
 STATUS = {
@@ -47,8 +57,17 @@ STATUS = {
 class CpSat(dimod.Sampler):
     """The lowest states of a binary or a linearly constrained quadratic model, with proof."""
 
-    def __init__(self, *, time_limit: float | None = 30.0, workers: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        time_limit: float | None = 30.0,
+        workers: int = 0,
+        formulation: str = "rows",
+    ) -> None:
+        if formulation not in ("rows", "products"):
+            raise ValueError(f"formulation={formulation!r} is not 'rows' or 'products'")
         self._defaults = {"time_limit": time_limit, "workers": workers, "num_reads": 1}
+        self._formulation = formulation
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -90,7 +109,8 @@ class CpSat(dimod.Sampler):
         workers = count_of("workers", given["workers"])
         limit = seconds_of("time_limit", given["time_limit"])
         started = time.perf_counter()
-        program = Program(problem, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        program = Program(problem, self._formulation, rng, cut_off=wanted == 1)
         states, status, bound = [], "unknown", -np.inf
         for read in range(wanted):
             left = limit - (time.perf_counter() - started)
@@ -120,7 +140,9 @@ class CpSat(dimod.Sampler):
 class Program:
     """A problem as a CP-SAT model, to which exclusions can be added between solves."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(
+        self, problem: Problem, formulation: str, rng: np.random.Generator, *, cut_off: bool
+    ) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
         self.bits = [self.model.new_bool_var(f"x{i}") for i in range(problem.width)]
@@ -132,8 +154,11 @@ class Program:
         terms = int((problem.linear != 0).sum() + (problem.biases != 0).sum())
         self.scale = WHOLE_SUM / problem.scale
         self.slack = terms / (2 * self.scale)
-        self._set_objective()
-        self._hint(rng)
+        best = self._quick_best(rng)
+        self._set_objective(formulation, best, cut_off)
+        if best is not None:
+            for bit, value in zip(self.bits, best.tolist(), strict=True):
+                self.model.add_hint(bit, value)
 
     def _add_limits(self) -> None:
         limits = self.problem.limits
@@ -146,41 +171,80 @@ class Program:
             if np.isfinite(high):
                 self.model.add(side <= int(np.floor(high * scale + 1e-6)))
 
-    def _set_objective(self) -> None:
-        problem = self.problem
-        weights = [round(c * self.scale) for c in problem.linear.tolist()]
-        variables = list(self.bits)
+    def _products(self) -> tuple[list[Any], list[int]]:
+        """Variables and weights whose weighted sum is the scaled quadratic part."""
+        problem, variables, weights = self.problem, [], []
         for i, j, bias in zip(
             problem.heads.tolist(), problem.tails.tolist(), problem.biases.tolist(), strict=True
         ):
             whole = round(bias * self.scale)
-            if whole == 0:
-                continue
-            product = self.model.new_bool_var(f"y{i},{j}")
-            if whole > 0:
+            if whole:
+                product = self.model.new_bool_var(f"y{i},{j}")
                 self.model.add_bool_or(product, ~self.bits[i], ~self.bits[j])
-            else:
                 self.model.add_implication(product, self.bits[i])
                 self.model.add_implication(product, self.bits[j])
-            variables.append(product)
-            weights.append(whole)
-        self.model.minimize(cp_model.LinearExpr.weighted_sum(variables, weights))
+                variables.append(product)
+                weights.append(whole)
+        return variables, weights
 
-    def _hint(self, rng: np.random.Generator) -> None:
-        """The best state of a quick descent, which CP-SAT completes."""
+    def _rows(self, *, tied: bool) -> tuple[list[Any], list[int]]:
+        """As `_products`. `tied` bounds each row from above as well: needed where no cut-off of
+        the objective keeps CP-SAT from wandering in rows that are larger than they must be."""
+        whole = np.round(self.problem.coupling * self.scale)
+        ranked = np.argsort(-np.abs(whole).sum(axis=1), kind="stable")
+        variables = []
+        for position, i in enumerate(ranked.tolist()):
+            partners = [j for j in ranked[position + 1 :].tolist() if whole[i, j]]
+            if not partners:
+                continue
+            low, high = self._range_of(whole[i], partners)
+            total = cp_model.LinearExpr.weighted_sum(
+                [self.bits[j] for j in partners], [int(whole[i, j]) for j in partners]
+            )
+            row = self.model.new_int_var(min(low, 0), max(high, 0), f"z{i}")
+            self.model.add(row >= low * self.bits[i])
+            self.model.add(row >= total - high * (1 - self.bits[i]))
+            if tied:
+                self.model.add(row <= total - low * (1 - self.bits[i]))
+            variables.append(row)
+        return variables, [1] * len(variables)
+
+    def _range_of(self, weights: Floats, partners: list[int]) -> tuple[int, int]:
+        """Least and largest weighted sum of the partners, one bit of each group being 1."""
+        chosen = np.zeros(len(weights))
+        chosen[partners] = weights[partners]
+        low = high = 0.0
+        grouped = np.zeros(len(weights), dtype=np.bool_)
+        for group in self.problem.groups:
+            low, high = low + chosen[group].min(), high + chosen[group].max()
+            grouped[group] = True
+        low += np.minimum(chosen[~grouped], 0.0).sum()
+        high += np.maximum(chosen[~grouped], 0.0).sum()
+        return int(low), int(high)
+
+    def _set_objective(self, formulation: str, best: Bits | None, cut_off: bool) -> None:
+        limited = cut_off and best is not None
+        rows = formulation == "rows"
+        variables, weights = self._rows(tied=not limited) if rows else self._products()
+        variables = self.bits + variables
+        weights = [round(c * self.scale) for c in self.problem.linear.tolist()] + weights
+        objective = cp_model.LinearExpr.weighted_sum(variables, weights)
+        self.model.minimize(objective)
+        if rows and self.bits:
+            # each bound is loosened by what rounding may cost
+            loose = self.slack * self.scale + 1
+            dual, _ = roof_dual(self.problem)
+            self.model.add(objective >= math.floor(dual * self.scale - loose))
+            if limited and best is not None:
+                energy = float(self.problem.energies(best[np.newaxis])[0])
+                self.model.add(objective <= math.ceil(energy * self.scale + loose))
+
+    def _quick_best(self, rng: np.random.Generator) -> Bits | None:
+        """The best allowed state of a quick descent."""
         problem = self.problem
-        if problem.width == 0:
-            return
         starts = moves.random_states(50, problem.width, problem.groups, rng=rng)
-        if len(problem.limits):
-            starts, reached = moves.mend(problem.groups, problem.limits, starts, rng=rng)
-            starts = starts[reached]
-        states, energies = moves.descend(
-            problem.linear, problem.coupling, problem.groups, starts, problem.limits
-        )
-        if len(states):
-            for bit, value in zip(self.bits, states[energies.argmin()].tolist(), strict=True):
-                self.model.add_hint(bit, value)
+        states = allowed(problem, polish(problem, starts, rng))
+        return states[problem.energies(states).argmin()] if len(states) else None
 
     def exclude(self, state: Bits) -> None:
         """Rule out one state: at least one bit differs."""

@@ -46,8 +46,9 @@ from mercbo_backends.problem import (
 
 # Steps of Gamma shrink by this after a round that did not raise the bound.
 SHRINK = 0.7
-# Walks of the tabu search, and steps per bit; below so many bits descent alone finds the minimum.
-WALKS, STEPS_PER_BIT, EASY_BITS = 16, 2, 30
+# Walks of the tabu search, and steps per bit. It is left out where descent alone finds the
+# minimum: below so many bits, or where so many starts have led to the same lowest energy.
+WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 8, 1, 30, 4
 
 
 class GraphCut(dimod.Sampler):
@@ -166,8 +167,11 @@ def search(
         relaxed, _ = relax(small, settings.rounds, upper=upper, deadline=deadline)
         mended = moves.repair(small.linear, small.coupling, small.groups, relaxed)
         states = np.concatenate([polish(small, mended, rng), states])
-    if small.entropy > EASY_BITS and not len(small.limits) and len(states):
-        lowest = distinct(states, small.energies(states))[:WALKS]
+    energies = small.energies(states)
+    agreeing = int((energies <= energies.min(initial=np.inf) + MEETS * small.scale).sum())
+    hard = small.entropy > EASY_BITS and agreeing < AGREEING
+    if hard and len(states) and not len(small.limits):
+        lowest = distinct(states, energies)[:WALKS]
         walked, _ = moves.tabu(
             small.linear, small.coupling, small.groups, states[lowest],
             steps=STEPS_PER_BIT * small.width, rng=rng, deadline=deadline,

@@ -27,7 +27,7 @@ import numpy as np
 
 from mercbo import backend
 from mercbo.optimizer import Optimizer
-from mercbo.problems import PROBLEMS
+from mercbo.problems import PROBLEMS, Problem
 from mercbo.quadratic import Draw
 
 # Results told before draws are taken: the initial ones and some of the optimizer's own.
@@ -98,13 +98,15 @@ def contenders(cp_sat_seconds: float) -> list[Contender]:
     ]
 
 
-def draws_of(name: str, instances: int, each: int, data: Path | None) -> Iterator[Draw]:
+def draws_of(
+    make: Callable[..., Problem], instances: int, each: int, data: Path | None
+) -> Iterator[Draw]:
     """`each` draws from each of `instances` optimizers that played the problem for a while."""
     for run in range(instances):
-        problem = PROBLEMS[name](run, data)
+        problem = make(run, data)
         opt = Optimizer(problem.space, seed=run)
         opt.tell(problem.space.points(problem.initial), problem.objective(problem.initial))
-        while len(opt.observations) < HISTORY:
+        while len(opt.observations) < min(HISTORY, problem.space.size // 3):
             batch = opt.ask(8)
             opt.tell(batch, problem.objective(problem.space.rows(batch)))
         for number in range(each):
@@ -151,7 +153,7 @@ def run(
     with (out / "backends.jsonl").open("w", encoding="utf-8") as file:
         file.write(json.dumps(header()) + "\n")
         for name, (instances, each) in problems.items():
-            for number, draw in enumerate(draws_of(name, instances, each, data)):
+            for number, draw in enumerate(draws_of(PROBLEMS[name], instances, each, data)):
                 progress(f"{name}: draw {number + 1} of {instances * each}")
                 bits = float(np.log2(draw.space.sizes.astype(float)).sum())
                 for solver in solvers:

@@ -27,7 +27,23 @@ def test_rounding_slack_is_terms_over_twice_the_scale() -> None:
     bqm = random_bqm(8, 0)
     found = CpSat(workers=1).sample(bqm, seed=0)
     total = sum(map(abs, bqm.linear.values())) + sum(map(abs, bqm.quadratic.values()))
-    assert found.info["rounding_slack"] == pytest.approx((8 + 28) / (2 * 2.0**45 / total))
+    assert found.info["rounding_slack"] == pytest.approx((8 + 28) / (2 * 2.0**36 / total))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_formulations_agree(seed: int) -> None:
+    for cqm in (random_cqm(seed), random_cqm(seed, limits=True)):
+        found = [
+            CpSat(workers=1, formulation=name).sample_cqm(cqm, seed=0)
+            for name in ("rows", "products")
+        ]
+        assert found[0].first.energy == pytest.approx(found[1].first.energy, abs=1e-6)
+        assert {f.info["status"] for f in found} == {"optimal"}
+
+
+def test_an_unknown_formulation_is_refused() -> None:
+    with pytest.raises(ValueError, match="formulation='cubes'"):
+        CpSat(formulation="cubes")
 
 
 def test_the_k_best_come_in_order() -> None:

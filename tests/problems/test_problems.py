@@ -1,0 +1,156 @@
+"""Every problem against values computed another way, or known from the literature."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mercbo import SettingError
+from mercbo.problems import PROBLEMS
+from mercbo.problems.contamination import contamination
+from mercbo.problems.dna import dna, reverse_complement
+from mercbo.problems.ising import HORIZONTAL, ising
+from mercbo.problems.labs import energy, labs
+from mercbo.problems.maxsat import maxsat
+from mercbo.problems.pest import DISCOUNT, PRICE, pest
+from mercbo.problems.random_quadratic import random_quadratic
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_instance_is_a_pure_function_of_its_run(name: str) -> None:
+    first, again, other = (PROBLEMS[name](run) for run in (3, 3, 4))
+    rows = first.space.sample_rows(5, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(first.objective(rows), again.objective(rows))
+    np.testing.assert_array_equal(first.initial, again.initial)
+    assert (first.initial != other.initial).any()
+    assert first.initial.shape == (20, len(first.space))
+    assert np.isfinite(first.objective(rows)).all()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_rows_are_evaluated_one_by_one(name: str) -> None:
+    problem = PROBLEMS[name](0)
+    rows = problem.initial[:4]
+    alone = [problem.objective(row[np.newaxis])[0] for row in rows]
+    np.testing.assert_allclose(problem.objective(rows), alone)
+
+
+def test_contamination_step_by_step() -> None:
+    problem = contamination(0)
+    arrays = problem.objective.keywords  # type: ignore[attr-defined]
+    x = problem.initial[0]
+    clean = np.zeros((25, 100))
+    for simulation in range(100):
+        z = arrays["start"][simulation]
+        for i in range(25):
+            spread, cure = arrays["spread"][i, simulation], arrays["cure"][i, simulation]
+            z = spread * (1 - x[i]) * (1 - z) + (1 - cure * x[i]) * z
+            clean[i, simulation] = z < 0.1
+    expected = sum(x[i] - (clean[i].mean() - 0.95) for i in range(25)) + 1e-4 * x.sum()
+    assert problem.objective(x[np.newaxis])[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_ising_keeping_every_edge_costs_the_penalty_only() -> None:
+    problem = ising(0, penalty=1e-2)
+    everything = np.ones((1, 24), dtype=np.int64)
+    assert problem.objective(everything)[0] == pytest.approx(24 * 1e-2, abs=1e-9)
+
+
+def test_ising_divergence_is_positive_where_an_edge_is_dropped() -> None:
+    problem = ising(1, penalty=0.0)
+    rows = problem.space.sample_rows(20, rng=np.random.default_rng(0))
+    assert (problem.objective(rows) > 0).all()
+
+
+def test_ising_one_dropped_bridge_by_hand() -> None:
+    """With only one coupling J, log Z = 16 log 2 + log cosh 2J, and E[z z'] = tanh 2J."""
+    from mercbo.problems.ising import divergence
+
+    couplings, coupling = np.zeros(24), 0.7
+    couplings[HORIZONTAL[0]] = coupling
+    dropped = divergence(np.zeros((1, 24), dtype=np.int64), couplings, 0.0)[0]
+    expected = 2 * coupling * np.tanh(2 * coupling) - np.log(np.cosh(2 * coupling))
+    assert dropped == pytest.approx(expected, rel=1e-9)
+
+
+def test_labs_known_energies() -> None:
+    barker = np.array([[1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1]])
+    assert energy(barker)[0] == 6
+    assert labs(0, n=13).objective(barker)[0] == pytest.approx(-(13**2) / 6)
+    # the optimum at n = 8 is E = 8, by enumeration
+    everything = np.array(list(itertools.product([0, 1], repeat=8)))
+    assert energy(everything).min() == 8
+    assert labs(0, n=50).optimum == pytest.approx(-16.34, abs=0.01)
+
+
+def test_maxsat_counts_satisfied_clauses() -> None:
+    problem = maxsat(0, n=5)
+    arrays = problem.objective.keywords  # type: ignore[attr-defined]
+    for row in problem.space.sample_rows(5, rng=np.random.default_rng(0)):
+        total = 0.0
+        for weight, clause in zip(arrays["weights"], arrays["literals"], strict=True):
+            satisfied = any(
+                (literal == 1 and bit) or (literal == -1 and not bit)
+                for literal, bit in zip(clause, row, strict=True)
+            )
+            total += weight * satisfied
+        assert problem.objective(row[np.newaxis])[0] == pytest.approx(-total)
+
+
+def test_pest_prices_of_one_pesticide_everywhere() -> None:
+    """The discounted price of 25 uses is known; the pest part is a share of 25 stations."""
+    problem = pest(0)
+    for which in range(4):
+        value = problem.objective(np.full((1, 25), which + 1))[0]
+        price = 25 * PRICE[which] * (1 - DISCOUNT[which])
+        assert price <= value <= price + 25
+
+
+def test_pest_without_control_only_grows() -> None:
+    problem = pest(1)
+    nothing = problem.objective(np.zeros((1, 25), dtype=np.int64))[0]
+    assert 20 < nothing <= 25
+
+
+def test_dna_strands_bind_alike() -> None:
+    problem = dna(2)
+    rows = problem.space.sample_rows(50, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(problem.objective(rows), problem.objective(reverse_complement(rows)))
+    everything = problem.objective(problem.space.enumerate_rows())
+    assert everything.min() == pytest.approx(problem.optimum)
+
+
+def test_random_quadratic_is_what_it_says() -> None:
+    problem = random_quadratic(0, n=4)
+    arrays = problem.objective.keywords  # type: ignore[attr-defined]
+    row = np.array([0, 1, 1, 0])
+    spin = [1, -1, -1, 1]
+    expected = sum(arrays["main"][i] * spin[i] for i in range(4))
+    expected += sum(arrays["pairs"][i, j] * spin[i] * spin[j] for i in range(4) for j in range(4))
+    assert problem.objective(row[np.newaxis])[0] == pytest.approx(expected)
+
+
+def test_published_instances_are_read_from_a_folder(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "published").mkdir()
+    arrays = {
+        "init": rng.integers(0, 2, (25, 20, 25)),
+        "init_Z": rng.random((25, 100)),
+        "lambdas": rng.random((25, 25, 100)),
+        "gammas": rng.random((25, 25, 100)),
+    }
+    np.savez(tmp_path / "published" / "contamination.npz", **arrays)
+    problem = contamination(7, tmp_path)
+    np.testing.assert_array_equal(problem.initial, arrays["init"][7])
+    np.testing.assert_array_equal(
+        problem.objective.keywords["start"],  # type: ignore[attr-defined]
+        arrays["init_Z"][7],
+    )
+    with pytest.raises(SettingError, match="run=25 is not one of 0 to 24"):
+        contamination(25, tmp_path)
+    with pytest.raises(SettingError, match=r"no published/ising\.npz"):
+        ising(0, tmp_path)
+    with pytest.raises(SettingError, match="no tfbind8"):
+        dna(0, tmp_path)
