@@ -54,25 +54,34 @@ def takes_constraints(sampler: Any) -> bool:
 
 
 def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.SampleSet:
-    """A sampler's answer to a BQM or a CQM, seeded where the sampler takes a seed."""
+    """A sampler's answer to a BQM or a CQM, seeded where the sampler takes a seed.
+
+    A BQM is handed over with its variables numbered, because some samplers (OpenJij's) take few
+    kinds of label; the answer has the model's own labels again.
+    """
     constrained = isinstance(model, dimod.ConstrainedQuadraticModel)
     call = sampler.sample_cqm if constrained else sampler.sample
     seed = int(rng.integers(SEED_LIMIT))
-    found = call(model, **({"seed": seed} if takes_seed(sampler, call) else {}))
+    keywords = {"seed": seed} if takes_seed(sampler, call) else {}
+    if constrained:
+        return _checked(call(model, **keywords), model, call)
+    numbered, labels = model.relabel_variables_as_integers(inplace=False)
+    found = _checked(call(numbered, **keywords), numbered, call)
+    return found.relabel_variables(labels, inplace=False)
+
+
+def _checked(found: Any, model: Any, call: Any) -> dimod.SampleSet:
+    """The answer, if it is a sample set that answers the question."""
+    who = getattr(call, "__qualname__", repr(call))
     if not isinstance(found, dimod.SampleSet):
         raise BackendError(
-            f"{type(sampler).__name__}.{call.__name__} answered with a {type(found).__name__}, "
-            "a dimod.SampleSet was wanted"
-        )
-    missing = [variable for variable in model.variables if variable not in found.variables]
-    if len(found) and missing:
-        raise BackendError(
-            f"{type(sampler).__name__}.{call.__name__} answered without a value for {missing[0]!r}"
+            f"{who} answered with a {type(found).__name__}, a dimod.SampleSet was wanted"
         )
     if len(found) == 0:
-        raise BackendError(
-            f"{type(sampler).__name__}.{call.__name__} answered with no sample at all"
-        )
+        raise BackendError(f"{who} answered with no sample at all")
+    missing = [variable for variable in model.variables if variable not in found.variables]
+    if missing:
+        raise BackendError(f"{who} answered without a value for variable {missing[0]!r}")
     return found
 
 

@@ -56,13 +56,14 @@ def test_the_cqms_minimum_is_the_best_unseen_point(
 
 
 def test_other_samplers_serve_as_backends(small_space: Space) -> None:
-    """dwave-samplers' tabu and steepest descent, and dimod's own, by the penalised model."""
+    """dwave-samplers', OpenJij's and dimod's own samplers, by the penalised model."""
+    import openjij
     from dwave.samplers import SteepestDescentSolver, TabuSampler
 
     rng = np.random.default_rng(0)
     known = small_space.sample(3, rng=rng)
     left = small_space.size - len({tuple(p.values()) for p in known})
-    others = [TabuSampler(), SteepestDescentSolver()]
+    others = [TabuSampler(), SteepestDescentSolver(), openjij.SASampler()]
     for sampler in [*others, dimod.RandomSampler(), dimod.SimulatedAnnealingSampler()]:
         opt = Optimizer(small_space, backend=sampler, seed=0, n_initial=1)
         opt.tell(known, [1.0, 2.0, 3.0])
