@@ -48,7 +48,7 @@ from mercbo_backends.problem import (
 SHRINK = 0.7
 # Walks of the tabu search, and steps per bit. It is left out where descent alone finds the
 # minimum: below so many bits, or where so many starts have led to the same lowest energy.
-WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 8, 1, 30, 4
+WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 8, 1, 30, 8
 
 
 class GraphCut(dimod.Sampler):
@@ -61,7 +61,7 @@ class GraphCut(dimod.Sampler):
     """
 
     def __init__(
-        self, *, rounds: int = 5, restarts: int = 64, time_limit: float | None = None
+        self, *, rounds: int = 5, restarts: int = 128, time_limit: float | None = None
     ) -> None:
         self._defaults = {"rounds": rounds, "restarts": restarts, "time_limit": time_limit}
 
@@ -79,7 +79,7 @@ class GraphCut(dimod.Sampler):
         """Distinct polished states, lowest energy first.
 
         rounds: cuts, each with a better Gamma (5, as in the paper; fewer where the bound meets
-        the energy). restarts: random states to polish beside them (64). time_limit: seconds after
+        the energy). restarts: random states to polish beside them (128). time_limit: seconds after
         which the best so far is returned. info: `lower_bound`, `status` ("optimal" where the
         bound meets the energy, else "feasible"), `gap`, `timing`, `max_flow` (which solver).
         """

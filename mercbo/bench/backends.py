@@ -160,6 +160,7 @@ def run(
                     if bits <= solver.limit:
                         rows.append(measure(solver, name, number, draw))
                         file.write(json.dumps(asdict(rows[-1])) + "\n")
+                        file.flush()
     return rows
 
 

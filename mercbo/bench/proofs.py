@@ -81,6 +81,7 @@ def run(
                 progress(f"{name}, draw {number + 1} of {draws}, {solver}")
                 rows.append(_prove(name, number, draw, solver, sampler))
                 file.write(json.dumps(asdict(rows[-1])) + "\n")
+                file.flush()
     return rows
 
 
