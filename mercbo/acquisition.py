@@ -56,7 +56,7 @@ def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
     """Distinct low points of the draw's acquisition problem, best first."""
     if not draw.is_quadratic:
         return draw.space.sample_rows(RANDOM_STARTS, rng=rng)
-    constrained = draw.is_constrained and backend.takes_constraints(sampler)
+    constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
     found = backend.solve(sampler, draw.constrained if constrained else draw.bqm, rng=rng)
     return draw.rows_of(found)[:POOL]
 

@@ -31,7 +31,8 @@ def names() -> list[str]:
 
 def resolve(backend: object) -> Any:
     """The sampler of a name, or the given sampler itself."""
-    if callable(getattr(backend, "sample", None)) and not isinstance(backend, type):
+    methods = [getattr(backend, name, None) for name in ("sample", "sample_cqm")]
+    if any(map(callable, methods)) and not isinstance(backend, type):
         return backend
     if isinstance(backend, type):
         raise BackendError(f"backend={backend.__name__} is a class; pass an instance of it")
@@ -49,8 +50,11 @@ def resolve(backend: object) -> Any:
     raise BackendError(f"backend={backend!r} is not one of {names()}{hint(backend, names())}")
 
 
-def takes_constraints(sampler: Any) -> bool:
-    return callable(getattr(sampler, "sample_cqm", None))
+def wants_constraints(sampler: Any, *, constrained: bool) -> bool:
+    """Whether a sampler is to be given the constrained model: where there are constraints and it
+    takes them, or where it takes nothing else."""
+    takes = callable(getattr(sampler, "sample_cqm", None))
+    return takes and (constrained or not callable(getattr(sampler, "sample", None)))
 
 
 def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.SampleSet:

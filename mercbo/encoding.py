@@ -136,8 +136,8 @@ class Encoding:
     def from_bits(self, bits: Bits) -> tuple[Rows, Mask]:
         """Rows (N, n) and which of their entries are feasible, (N, n).
 
-        An entry that is not (a group with no or several ones, an unused codeword) holds some
-        value in range that means nothing.
+        An entry that is not (a group with no or several ones, an unused codeword) holds a value
+        near by: that of the first one, that of the codeword without its highest bit.
         """
         rows = np.zeros((len(bits), self.variables), dtype=np.int64)
         valid = np.ones(rows.shape, dtype=np.bool_)
@@ -148,7 +148,9 @@ class Encoding:
                 valid[:, block.variables] = part.sum(axis=2) == 1
             else:
                 number = part @ (1 << np.arange(part.shape[2], dtype=np.int64))
-                rows[:, block.variables] = np.minimum(number, block.size - 1)
+                # an unused codeword is mended by clearing its highest bit
+                top = (1 << part.shape[2]) >> 1
+                rows[:, block.variables] = np.where(number < block.size, number, number - top)
                 valid[:, block.variables] = number < block.size
         return rows, valid
 

@@ -60,6 +60,19 @@ def mercer_terms(factor_of: Index, order: int) -> list[Index]:
     return terms
 
 
+def term_count(factor_of: Index, order: int) -> int:
+    """The number of terms of order <= `order`, without listing them.
+
+    >>> term_count(np.arange(200), 3)
+    1333501
+    """
+    counts = [1] + [0] * order
+    for features in np.bincount(factor_of).tolist():
+        for m in range(order, 0, -1):
+            counts[m] += features * counts[m - 1]
+    return sum(counts)
+
+
 def between_factors(factor_of: Index) -> Mask:
     """(D, D): whether two features belong to different factors, so that their product counts."""
     return np.asarray(factor_of[:, np.newaxis] != factor_of[np.newaxis, :])

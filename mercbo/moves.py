@@ -122,15 +122,16 @@ def descend(
     if states.size == 0:
         return states.astype(np.int8), np.zeros(len(states))
     walk = Walk.of(linear, coupling, groups, states, limits)
-    tolerance = RELATIVE_GAIN * float(np.abs(linear).sum() + np.abs(coupling).sum())
+    tolerance = _rounding(linear, coupling, groups)
     active = np.arange(len(states))
     while len(active):
         gains = walk.gains(active)
         if walk.limits is not None:
             sides = walk.sides[active][:, np.newaxis] + walk.shifts(active)
             gains = np.where(walk.limits.holds(sides), gains, np.inf)
+        gains = np.where(gains < -tolerance, gains, np.inf)
         best = gains.argmin(axis=1)
-        moving = gains[np.arange(len(active)), best] < -tolerance
+        moving = np.isfinite(gains[np.arange(len(active)), best])
         stuck = active[~moving]
         active, best = active[moving], best[moving]
         walk.move(active, best)
@@ -139,6 +140,14 @@ def descend(
             active = np.concatenate([active, np.array(paired, dtype=np.intp)])
     done = walk.states.astype(np.int8)
     return done, energies(linear, coupling, done)
+
+
+def _rounding(linear: Floats, coupling: Floats, groups: Sequence[Index]) -> Floats:
+    """(B,): gains of a move that are not told from rounding, by the bits that it changes."""
+    size = RELATIVE_GAIN * (np.abs(linear) + np.abs(coupling).sum(axis=1))
+    for group in groups:
+        size[group] = 2.0 * size[group].max()
+    return np.asarray(size)
 
 
 def neighbours(groups: Sequence[Index], state: Bits) -> Bits:
@@ -286,7 +295,7 @@ class Walk:
                 self.sides[rows] -= self.limits.matrix.T[old]
             self.present[rows, groups] = columns
 
-    def move_pair(self, row: int, tolerance: float) -> bool:
+    def move_pair(self, row: int, tolerance: Floats) -> bool:
         """Make the best feasible pair of moves of one state, if one gains."""
         assert self.limits is not None
         here = np.array([row])
@@ -297,7 +306,8 @@ class Walk:
         )
         total[unit[:, np.newaxis] == unit] = np.inf
         # limits are checked for the pairs that gain only
-        first, second = np.nonzero(np.triu(total < -tolerance, 1))
+        both = tolerance[:, np.newaxis] + tolerance
+        first, second = np.nonzero(np.triu(total < -both, 1))
         sides = self.sides[row] + shifts[first] + shifts[second]
         fine = self.limits.holds(sides)
         if not fine.any():

@@ -200,9 +200,11 @@ class Optimizer:
 
     def _results(self, points: object, values: object) -> Floats:
         if is_single(points):
+            if _is_listed(values) and not isinstance(values, (str, bytes)):
+                raise ResultError(f"one point takes one result, a list came: {values!r}")
             return np.array([_result(values, "")])
         if isinstance(values, (str, bytes, Mapping, Set)) or not _is_listed(values):
-            raise ResultError(f"several points came with one result, {values!r}")
+            raise ResultError(f"a list of points needs a list of results, got {values!r}")
         listed = list(values)  # type: ignore[call-overload]
         return np.array([_result(v, f"result {i}: ") for i, v in enumerate(listed)], dtype=float)
 

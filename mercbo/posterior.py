@@ -25,7 +25,8 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
-from mercbo.features import Coefficients, between_factors, mercer, mercer_terms, single
+from mercbo.errors import SettingError
+from mercbo.features import Coefficients, between_factors, mercer, single, term_count
 from mercbo.inference import Data, Hyper
 from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
@@ -33,6 +34,8 @@ from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
+# Terms of a draw of order above 2, which are held one by one for every row looked at.
+MOST_TERMS = 100_000
 
 
 class Posterior:
@@ -117,10 +120,11 @@ class Posterior:
         start = self._prior_coefficients(rng)
         v = self._weights_of_data(start.value(self._singles), rng)
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
-        low = start + self._data_coefficients(v, self.spread) + mean
+        low = start + self._data_coefficients(v, self.spread, self._pair_spread) + mean
         if not self.model.refines:
             return QuadraticSample(self.kernel, self.w, low, low, None)
-        rest = low - self._data_coefficients(v, np.ones_like(self.w))
+        plain = (self._pair_spread > 0).astype(np.float64)
+        rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
         return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
 
     def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
@@ -148,18 +152,22 @@ class Posterior:
         upper = np.triu(rng.standard_normal((d, d)), 1)
         return Coefficients(constant, main, root * np.sqrt(self._pair_spread) * (upper + upper.T))
 
-    def _data_coefficients(self, v: Floats, spread: Floats) -> Coefficients:
-        """Phi' v, as coefficients of F."""
+    def _data_coefficients(self, v: Floats, spread: Floats, pairs: Floats) -> Coefficients:
+        """Phi' v, as coefficients of F, for prior variances `spread` (D,) and `pairs` (D, D)."""
         singles = self._singles
         main = self.scale * spread * (singles.T @ v)
-        pairs = self._pair_spread if spread is self.spread else self._pair_spread > 0
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
         return Coefficients(float(self.scale * v.sum()), main, pair)
 
     def _draw_general(self, rng: np.random.Generator) -> Sample:
+        count = term_count(self.kernel.factor_of, self.model.order)
+        if count > MOST_TERMS:
+            raise SettingError(
+                f"order={self.model.order} has {count:,} Mercer terms on this space, at most "
+                f"{MOST_TERMS:,} are drawn; use a lower order"
+            )
         phi = self._features(self.data.rows)
-        terms = mercer_terms(self.kernel.factor_of, self.model.order)
-        theta = rng.standard_normal(sum(map(len, terms)))
+        theta = rng.standard_normal(count)
         v = self._weights_of_data(phi @ theta, rng)
         theta = theta + phi.T @ v
 

@@ -63,14 +63,11 @@ class Draw:
 
     def value(self, point: object) -> float:
         """The sampled function at one point, in standardised units, to be minimised."""
-        rows = self.space.rows(point)
-        if len(rows) != 1:
-            raise PointError(f"value takes one point, {len(rows)} came")
-        return float(self.sample.value(rows)[0])
+        return float(self.sample.value(self._one(point))[0])
 
     def encode(self, point: object) -> dict[Label, int]:
         """The bits of one point, auxiliary ones included: a sample of `bqm`."""
-        bits = self.encoding.to_bits(self.space.rows(point))
+        bits = self.encoding.to_bits(self._one(point))
         chained = np.concatenate([bits, self._auxiliary_bits(bits)], axis=1)
         return dict(zip(self._labels, chained[0].tolist(), strict=True))
 
@@ -136,6 +133,12 @@ class Draw:
     @property
     def is_quadratic(self) -> bool:
         return isinstance(self.sample, QuadraticSample)
+
+    def _one(self, point: object) -> Rows:
+        rows = self.space.rows(point)
+        if len(rows) != 1:
+            raise PointError(f"one point was wanted, {len(rows)} came")
+        return rows
 
     @property
     def is_constrained(self) -> bool:

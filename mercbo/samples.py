@@ -25,7 +25,7 @@ from mercbo.features import Coefficients, single
 from mercbo.kernel import Kernel
 
 # Neighbours of a general function are evaluated this many rows at a time.
-CHUNK = 512
+CHUNK = 64
 
 
 class Sample(Protocol):
@@ -128,7 +128,10 @@ class GeneralSample:
         return np.concatenate([np.zeros(0), *parts])
 
     def path(self, rows: Rows) -> Floats:
-        return self.value(rows) + (0.0 if self.beyond is None else self.beyond(rows))
+        if self.beyond is None:
+            return self.value(rows)
+        parts = [self.beyond(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
+        return np.asarray(self.value(rows) + np.concatenate([np.zeros(0), *parts]))
 
     def path_neighbours(self, rows: Rows) -> Floats:
         moved = np.repeat(rows, self.kernel.levels, axis=0)

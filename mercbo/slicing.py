@@ -66,8 +66,7 @@ class Chain:
         self.log_product = self.tables.log_product(np.exp(self.log_beta))  # (N, N)
 
     def hyper(self) -> Hyper:
-        amplitude = float(np.exp(self.log_amplitude))
-        noise = float(np.exp(self.log_noise)) + NUGGET * amplitude
+        amplitude, noise = float(np.exp(self.log_amplitude)), float(np.exp(self.log_noise))
         return Hyper(np.exp(self.log_beta), amplitude, noise, self.mean)
 
     def sweep(self, *, rng: np.random.Generator) -> None:

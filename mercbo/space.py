@@ -293,8 +293,11 @@ class Space:
 
     def enumerate_rows(self) -> Rows:
         """Every point of a small space, in lexicographic order."""
-        grid = np.unravel_index(np.arange(self.size), tuple(int(k) for k in self.sizes))
-        return np.stack(grid, axis=1).astype(np.int64)
+        rows = np.zeros((self.size, len(self)), dtype=np.int64)
+        rest = np.arange(self.size)
+        for column in range(len(self) - 1, -1, -1):
+            rest, rows[:, column] = np.divmod(rest, self.sizes[column])
+        return rows
 
     def points(self, rows: Rows) -> list[Point]:
         """Index rows -> dicts of the user's own values."""

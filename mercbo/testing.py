@@ -151,6 +151,17 @@ class BackendContract:
         exact = dimod.ExactSolver().sample(bqm).first.energy
         assert sampler.sample(bqm, **seeded).first.energy == pytest.approx(exact)
 
+    def test_optimal_is_not_said_of_less(self, sampler: Any, seeded: dict[str, int]) -> None:
+        """One huge coefficient beside small ones must not make everything look proven."""
+        bqm = random_bqm(14, 6)
+        exact = dimod.ExactSolver().sample(bqm).first.energy
+        bqm.add_linear("huge", 1e12)
+        found = sampler.sample(bqm, **seeded)
+        if found.info["status"] == "optimal":
+            assert found.first.energy <= exact + 1e-3 + 2 * found.info.get("rounding_slack", 0.0)
+        if found.info.get("gap") == 0.0:
+            assert found.info["status"] == "optimal"
+
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     def test_a_bias_that_is_no_number_is_refused(self, sampler: Any, bad: float) -> None:
         linear = dimod.BinaryQuadraticModel({"a": bad, "b": 1.0}, {"ab": 1.0}, 0.0, "BINARY")
@@ -164,10 +175,14 @@ class BackendContract:
     ) -> None:
         if "time_limit" not in sampler.parameters:
             return
-        bqm = random_bqm(20, 4)
-        found = sampler.sample(bqm, time_limit=0.05, **seeded)
-        assert len(found) >= 1
-        dimod.testing.assert_response_energies(found, bqm)
+        for size, limit in ((20, 0.05), (27, 0.001)):
+            bqm = random_bqm(size, 4)
+            found = sampler.sample(bqm, time_limit=limit, **seeded)
+            assert len(found) >= 1
+            dimod.testing.assert_response_energies(found, bqm)
+        if hasattr(sampler, "sample_cqm"):
+            found = sampler.sample_cqm(random_cqm(1, limits=True), time_limit=0.001, **seeded)
+            assert len(found) == 0 or found.record.is_feasible.all()
         for wrong in (0, -1.0, "soon"):
             with pytest.raises(ValueError, match="time_limit="):
                 sampler.sample(bqm, time_limit=wrong)
@@ -204,6 +219,72 @@ class BackendContract:
             differs = [(v, -1 if state[v] else 1) for v in cqm.variables]
             ones = sum(int(bit) for bit in state.values())
             cqm.add_constraint(differs, sense=">=", rhs=1 - ones, label=f"not {number}")
+
+    def test_exclusions_and_limits_together(self, sampler: Any, seeded: dict[str, int]) -> None:
+        """Under an equality no single move is feasible, so an excluded state is left by two."""
+        if not hasattr(sampler, "sample_cqm"):
+            return
+        cqm = dimod.ConstrainedQuadraticModel()
+        x, y, z, w = dimod.Binaries("xyzw")
+        cqm.set_objective(x + 2 * y + 3 * z + 4 * w)
+        cqm.add_constraint(x + y + z + w == 2, label="two")
+        for sense, sign in ((">=", 1), ("<=", -1)):
+            cqm.add_constraint(
+                [("x", -sign), ("y", -sign), ("z", sign), ("w", sign)],
+                sense=sense, rhs=-sign, label=f"not the first {sense}",
+            )  # fmt: skip
+        found = sampler.sample_cqm(cqm, **seeded)
+        assert found.first.energy == 4.0
+        assert found.record.is_feasible.all()
+
+    def test_constrained_answers_repeat(self, sampler: Any, seeded: dict[str, int]) -> None:
+        if not hasattr(sampler, "sample_cqm") or not seeded:
+            return
+        cqm = random_cqm(3, limits=True)
+        one, two = sampler.sample_cqm(cqm, **seeded), sampler.sample_cqm(cqm, **seeded)
+        assert (one.record.sample == two.record.sample).all()
+
+    def test_coefficients_that_are_no_decimals(self, sampler: Any, seeded: dict[str, int]) -> None:
+        if not hasattr(sampler, "sample_cqm"):
+            return
+        cqm = dimod.ConstrainedQuadraticModel()
+        x, y, z = dimod.Binaries("xyz")
+        cqm.set_objective(x + y + z)
+        cqm.add_constraint(x / 3 + y / 3 + z / 3 >= 1, label="all")
+        assert sampler.sample_cqm(cqm, **seeded).first.energy == 3.0
+
+    def test_overlapping_groups(self, sampler: Any, seeded: dict[str, int]) -> None:
+        if not hasattr(sampler, "sample_cqm"):
+            return
+        cqm = dimod.ConstrainedQuadraticModel()
+        x, y, z = dimod.Binaries("xyz")
+        cqm.set_objective(5 * x + 4 * y + 3 * z - x * z)
+        cqm.add_discrete(["x", "y"], label="first")
+        cqm.add_constraint(y + z == 1, label="second")
+        found = sampler.sample_cqm(cqm, **seeded)
+        assert found.first.energy == 4.0
+        assert found.record.is_feasible.all()
+
+    def test_models_without_variables(self, sampler: Any, seeded: dict[str, int]) -> None:
+        if not hasattr(sampler, "sample_cqm"):
+            return
+        cqm = dimod.ConstrainedQuadraticModel()
+        assert len(sampler.sample_cqm(cqm, **seeded).variables) == 0
+        cqm.add_constraint([(1,)], sense="<=", rhs=0, label="never")
+        assert len(sampler.sample_cqm(cqm, **seeded)) == 0
+
+    @pytest.mark.parametrize(("coefficient", "rhs"), [(np.nan, 1), (np.inf, 1), (1.0, np.nan)])
+    def test_a_constraint_that_is_no_number_is_refused(
+        self, sampler: Any, coefficient: float, rhs: float
+    ) -> None:
+        if not hasattr(sampler, "sample_cqm"):
+            return
+        cqm = dimod.ConstrainedQuadraticModel()
+        cqm.add_variables("BINARY", ["x", "y"])
+        terms = [("x", coefficient), ("y", 1.0)]
+        cqm.add_constraint(terms, sense="<=", rhs=rhs, label="odd one")
+        with pytest.raises(ValueError, match="'odd one' has a NaN or infinite"):
+            sampler.sample_cqm(cqm)
 
     def test_spin_variables_in_a_constrained_model(
         self, sampler: Any, seeded: dict[str, int]

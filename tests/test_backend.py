@@ -26,6 +26,14 @@ def test_what_is_not_a_sampler_is_refused(wrong: object) -> None:
         Optimizer(Space.binary(2), backend=wrong)
 
 
+def test_a_sampler_of_constrained_models_only_serves_too() -> None:
+    opt = Optimizer(Space.binary(4), backend=dimod.ExactCQMSolver(), seed=0, n_initial=2)
+    for _ in range(8):
+        point = opt.ask()
+        opt.tell(point, sum(point.values()))
+    assert opt.best.value == 0.0
+
+
 def test_a_class_in_place_of_a_sampler_is_named() -> None:
     with pytest.raises(BackendError, match="ExactSolver is a class; pass an instance"):
         Optimizer(Space.binary(2), backend=dimod.ExactSolver)

@@ -88,3 +88,9 @@ def test_constant_and_empty_models_end_at_once() -> None:
     empty, none = moves.descend(np.zeros(0), np.zeros((0, 0)), [], np.zeros((3, 0), np.int8))
     assert empty.shape == (3, 0)
     assert none.tolist() == [0, 0, 0]
+
+
+def test_a_huge_coefficient_does_not_hide_a_small_gain() -> None:
+    states = np.zeros((1, 2), dtype=np.int8)
+    ends, _ = moves.descend(np.array([1e13, -3.0]), np.zeros((2, 2)), [], states)
+    assert ends.tolist() == [[0, 1]]

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercbo import Binary, Categorical, Integer, MercboError, Model, Optimizer, PointError, Space
+from mercbo import (
+    Binary,
+    Categorical,
+    Integer,
+    MercboError,
+    Model,
+    Optimizer,
+    PointError,
+    SettingError,
+    Space,
+)
 from mercbo.encoding import Encoding
 from mercbo.features import Coefficients, between_factors
 from mercbo.kernel import Kernel
@@ -170,8 +180,22 @@ def test_decode_names_a_missing_bit(mixed: Space) -> None:
 
 def test_value_takes_one_point(mixed: Space) -> None:
     points = mixed.sample(2, rng=np.random.default_rng(0))
-    with pytest.raises(PointError, match="one point, 2 came"):
+    with pytest.raises(PointError, match="one point was wanted, 2 came"):
         random_draw(mixed, 0).value(points)
+
+
+def test_encode_takes_one_point(mixed: Space) -> None:
+    draw = random_draw(mixed, 0)
+    for wrong, count in (([], 0), (mixed.sample(2, rng=np.random.default_rng(0)), 2)):
+        with pytest.raises(PointError, match=f"one point was wanted, {count} came"):
+            draw.encode(wrong)
+
+
+def test_too_many_terms_are_refused() -> None:
+    opt = Optimizer(Space.binary(120), model=Model(order=3), seed=0)
+    opt.tell([[0] * 120], [1.0])
+    with pytest.raises(SettingError, match="order=3 has 288,101 Mercer terms"):
+        opt.draw()
 
 
 def test_order_3_has_no_bqm_and_says_so() -> None:

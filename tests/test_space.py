@@ -562,3 +562,9 @@ def test_size_is_the_product_of_the_numbers_of_values(space):
     for variable in space.variables.values():
         product *= len(variable.values)
     assert same(space.size, product)
+
+
+def test_a_space_of_many_one_value_variables_is_enumerated():
+    fixed = {f"f{i}": Categorical(["only"]) for i in range(70)}
+    space = Space({**fixed, "a": Binary(), "b": Binary()})
+    assert space.enumerate_rows()[:, -2:].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]

@@ -1,5 +1,7 @@
-"""`Annealing`: simulated annealing, by dwave-samplers where all bits are free and by Gibbs sampling
-inside one-hot groups where they are not, so that no state ever leaves the feasible set.
+"""`Annealing`: simulated annealing that stays feasible.
+
+Where all bits are free it is dwave-samplers' (where that is installed; `info["annealer"]` says);
+otherwise Gibbs sampling inside one-hot groups, so that no state ever leaves the feasible set.
 
 | symbol | meaning                                                            | shape     |
 |--------|--------------------------------------------------------------------|-----------|
@@ -31,9 +33,13 @@ from mercbo_backends.problem import (
     count_of,
     cqm_samples,
     distinct,
-    empty_samples,
     seconds_of,
 )
+
+try:
+    from dwave.samplers import SimulatedAnnealingSampler
+except ImportError:  # the Gibbs sampling below then serves free bits as well
+    SimulatedAnnealingSampler = None
 
 # dwave-samplers refuses seeds of 2**31 and more.
 SEED_LIMIT = 2**31
@@ -44,8 +50,14 @@ HOT, COLD = 1.0, 0.02
 class Annealing(dimod.Sampler):
     """Samples low states of a binary or a linearly constrained quadratic model."""
 
-    def __init__(self, *, num_reads: int = 20, num_sweeps: int = 100) -> None:
-        self._defaults = {"num_reads": num_reads, "num_sweeps": num_sweeps, "time_limit": None}
+    def __init__(
+        self, *, num_reads: int = 20, num_sweeps: int = 100, time_limit: float | None = None
+    ) -> None:
+        self._defaults = {
+            "num_reads": num_reads,
+            "num_sweeps": num_sweeps,
+            "time_limit": time_limit,
+        }
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -61,7 +73,7 @@ class Annealing(dimod.Sampler):
         """One state per read, lowest energy first.
 
         num_reads: replicas (20). num_sweeps: updates of each bit (100). time_limit: seconds after
-        which what is there is returned. info: `status` ("feasible"), `timing`.
+        which what is there is returned. info: `status` ("feasible"), `annealer`, `timing`.
         """
         started, (reads, sweeps, limit) = time.perf_counter(), self._settings(kwargs)
         problem = Problem.of_bqm(bqm)  # refuses what is no number
@@ -69,7 +81,12 @@ class Annealing(dimod.Sampler):
             states = np.zeros((reads, 0), dtype=np.int8)
             return bqm_samples(bqm, problem, states, info_of("feasible", started))
         deadline = started + limit
-        found = _dwave().sample(
+        if SimulatedAnnealingSampler is None:
+            rng = np.random.default_rng(seed)
+            states = moves.random_states(reads, problem.width, (), rng=rng)
+            states = anneal(problem, states, sweeps, deadline, rng=rng)
+            return bqm_samples(bqm, problem, states, info_of("feasible", started, "numpy"))
+        found = SimulatedAnnealingSampler().sample(
             bqm,
             num_reads=reads,
             num_sweeps=sweeps,
@@ -80,7 +97,7 @@ class Annealing(dimod.Sampler):
         )
         found = found.slice(len(found))
         found.info.clear()
-        found.info.update(info_of("feasible", started))
+        found.info.update(info_of("feasible", started, "dwave-samplers"))
         return found
 
     def sample_cqm(
@@ -93,10 +110,9 @@ class Annealing(dimod.Sampler):
         states, reached = moves.mend(problem.groups, problem.limits, states, rng=rng)
         states = anneal(problem, states[reached], sweeps, started + limit, rng=rng)
         states = states[problem.feasible(states)]
-        if len(states) == 0:
-            return empty_samples(cqm, info_of("unknown", started))
         states = states[distinct(states, problem.energies(states))]
-        return cqm_samples(cqm, problem, states, info_of("feasible", started))
+        status = "feasible" if len(states) else "unknown"
+        return cqm_samples(cqm, problem, states, info_of(status, started))
 
     def _settings(self, kwargs: dict[str, Any]) -> tuple[int, int, float]:
         given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
@@ -176,20 +192,11 @@ def gumbel_choice(logits: Floats, rng: np.random.Generator) -> Any:
     return (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 
 
-def info_of(status: str, started: float) -> dict[str, Any]:
-    return {"status": status, "timing": {"total": time.perf_counter() - started}}
+def info_of(status: str, started: float, annealer: str = "numpy") -> dict[str, Any]:
+    timing = {"total": time.perf_counter() - started}
+    return {"status": status, "annealer": annealer, "timing": timing}
 
 
 def has_bias(bqm: dimod.BinaryQuadraticModel) -> bool:
     spins = bqm.spin
     return any(spins.linear.values()) or any(spins.quadratic.values())
-
-
-def _dwave() -> Any:
-    try:
-        from dwave.samplers import SimulatedAnnealingSampler
-    except ImportError as error:
-        raise ImportError(
-            "Annealing of free bits needs dwave-samplers: pip install 'mercbo[annealing]'"
-        ) from error
-    return SimulatedAnnealingSampler()

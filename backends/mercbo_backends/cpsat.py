@@ -4,14 +4,15 @@ CP-SAT works on whole numbers, so coefficients are multiplied by `scale` and rou
 t terms is off by at most half a unit, so energies are right to `rounding_slack` = t / (2 scale),
 and the bound is loosened by as much.
 
-The quadratic part is written in one of two ways (`formulation`):
+The quadratic part is written in one of two ways (`formulation`; "auto" takes rows where all bits
+are free and products where there are one-hot groups, which is the faster on each side):
 
-- "rows" (default): bits are ranked by the sum of their couplings, and each bit x has one integer
+- "rows": bits are ranked by the sum of their couplings, and each bit x has one integer
   z >= x * (sum of its couplings to lower-ranked bits), by z >= L x and z >= sum - U (1 - x) with
   L and U the least and largest values of that sum; a one-hot group counts in them as one choice.
   On dense models this proves in a fraction of the time (`mercbo bench proofs`).
 - "products": each product y = x_i x_j is a Boolean of its own, tied from both sides: the textbook
-  linearisation, kept for comparison.
+  linearisation.
 
 A quick descent gives the hint and, where one solution is wanted, an upper limit of the objective;
 roof duality gives a lower one.
@@ -26,31 +27,31 @@ from typing import Any
 
 import dimod
 import numpy as np
-from ortools.sat.python import cp_model
+
+try:
+    from ortools.sat.python import cp_model
+except ImportError as error:
+    raise ImportError("CpSat needs OR-Tools: pip install ortools") from error
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
-from mercbo_backends.graphcut import allowed, polish, roof_dual
+from mercbo_backends.cuts import roof_dual
 from mercbo_backends.problem import (
-    MEETS,
     Problem,
     bqm_samples,
     count_of,
     cqm_samples,
-    empty_samples,
     seconds_of,
 )
+from mercbo_backends.search import allowed, polish
 
 # The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
 WHOLE_SUM = 2.0**36
-# A limit's coefficients are made whole by the smallest of these that leaves them exact ...
+# A limit's coefficients are made whole by the smallest of these that leaves them exact.
 EXACT_SCALES = [10.0**k for k in range(10)]
 STATUS = {
     cp_model.OPTIMAL: "optimal",
     cp_model.FEASIBLE: "feasible",
-    cp_model.INFEASIBLE: "infeasible",
-    cp_model.UNKNOWN: "unknown",
-    cp_model.MODEL_INVALID: "invalid",
 }
 
 
@@ -61,11 +62,11 @@ class CpSat(dimod.Sampler):
         self,
         *,
         time_limit: float | None = 30.0,
-        workers: int = 0,
-        formulation: str = "rows",
+        workers: int = 1,
+        formulation: str = "auto",
     ) -> None:
-        if formulation not in ("rows", "products"):
-            raise ValueError(f"formulation={formulation!r} is not 'rows' or 'products'")
+        if formulation not in ("auto", "rows", "products"):
+            raise ValueError(f"formulation={formulation!r} is not 'auto', 'rows' or 'products'")
         self._defaults = {"time_limit": time_limit, "workers": workers, "num_reads": 1}
         self._formulation = formulation
 
@@ -82,10 +83,10 @@ class CpSat(dimod.Sampler):
     ) -> dimod.SampleSet:
         """The `num_reads` lowest distinct states.
 
-        time_limit: seconds for each of them (30; None for no limit). workers: threads (0 lets
-        CP-SAT take all cores; with 1, the same seed gives the same answer). info: `status`
-        ("optimal", "feasible", "infeasible", "unknown"), `lower_bound`, `gap`,
-        `rounding_slack`, `timing`.
+        time_limit: seconds for all of them (30; None for no limit). workers: threads (1, with
+        which the same seed gives the same answer unless the time runs out; 0 takes all cores).
+        info: `status` ("optimal" where all that is returned is proven, "feasible", "infeasible",
+        "unknown"), `lower_bound` and `gap` of the lowest, `rounding_slack`, `timing`.
         """
         problem = Problem.of_bqm(bqm)
         states, info = self._solve(problem, kwargs, seed)
@@ -97,8 +98,6 @@ class CpSat(dimod.Sampler):
         """As `sample`, over the feasible states; an empty set has status "infeasible"."""
         problem = Problem.of_cqm(cqm)
         states, info = self._solve(problem, kwargs, seed)
-        if len(states) == 0:
-            return empty_samples(cqm, info)
         return cqm_samples(cqm, problem, states, info)
 
     def _solve(
@@ -110,27 +109,32 @@ class CpSat(dimod.Sampler):
         limit = seconds_of("time_limit", given["time_limit"])
         started = time.perf_counter()
         rng = np.random.default_rng(seed)
-        program = Program(problem, self._formulation, rng, cut_off=wanted == 1)
-        states, status, bound = [], "unknown", -np.inf
-        for read in range(wanted):
+        formulation = self._formulation
+        if formulation == "auto":
+            formulation = "products" if problem.groups else "rows"
+        program = Program(problem, formulation, rng, cut_off=wanted == 1)
+        states: list[Bits] = []
+        statuses: list[str] = []
+        bound = -np.inf
+        while len(states) < wanted:
             left = limit - (time.perf_counter() - started)
-            if left <= 0:
-                break
-            status_now, state, bound_now = program.solve(left, workers, seed)
-            if read == 0:
-                status, bound = status_now, bound_now
+            status, state, lower = program.solve(left, workers, seed)
+            bound = lower if not statuses else bound
             if state is None:
+                statuses += [status] if not states else []
                 break
+            statuses.append(status)
             states.append(state)
             program.exclude(state)
+            if status != "optimal":
+                break
         found = np.array(states, dtype=np.int8).reshape(len(states), problem.width)
         lowest = float(problem.energies(found)[0]) if len(found) else np.inf
         gap = max(0.0, lowest - bound) if len(found) else np.inf
-        proven = status == "optimal"
         info = {
-            "status": status,
+            "status": statuses[-1],
             "lower_bound": bound + problem.offset,
-            "gap": 0.0 if proven and gap <= 2 * program.slack + MEETS * problem.scale else gap,
+            "gap": 0.0 if statuses[0] == "optimal" and gap <= 3 * program.slack else gap,
             "rounding_slack": program.slack,
             "timing": {"total": time.perf_counter() - started},
         }
@@ -152,24 +156,27 @@ class Program:
         for state in problem.excluded:
             self.exclude(state)
         terms = int((problem.linear != 0).sum() + (problem.biases != 0).sum())
-        self.scale = WHOLE_SUM / problem.scale
+        self.scale = WHOLE_SUM / float(np.clip(problem.scale, 1e-270, 1e270))
         self.slack = terms / (2 * self.scale)
-        best = self._quick_best(rng)
-        self._set_objective(formulation, best, cut_off)
-        if best is not None:
-            for bit, value in zip(self.bits, best.tolist(), strict=True):
+        self.dual = roof_dual(problem)[0]
+        self.best = self._quick_best(rng)
+        self._set_objective(formulation, self.best, cut_off)
+        if self.best is not None:
+            for bit, value in zip(self.bits, self.best.tolist(), strict=True):
                 self.model.add_hint(bit, value)
 
     def _add_limits(self) -> None:
         limits = self.problem.limits
         for row, low, high in zip(limits.matrix, limits.low, limits.high, strict=True):
             scale = exact_scale(np.concatenate([row, [b for b in (low, high) if np.isfinite(b)]]))
-            terms = [round(c * scale) * self.bits[i] for i, c in enumerate(row.tolist()) if c]
-            side = sum(terms) if terms else 0
+            whole = np.round(row * scale)
+            # what rounding may change is given to both sides: no feasible state is lost
+            loose = float(np.abs(row * scale - whole).sum()) + 1e-6
+            side = cp_model.LinearExpr.weighted_sum(self.bits, whole.astype(np.int64).tolist())
             if np.isfinite(low):
-                self.model.add(side >= int(np.ceil(low * scale - 1e-6)))
+                self.model.add(side >= math.ceil(low * scale - loose))
             if np.isfinite(high):
-                self.model.add(side <= int(np.floor(high * scale + 1e-6)))
+                self.model.add(side <= math.floor(high * scale + loose))
 
     def _products(self) -> tuple[list[Any], list[int]]:
         """Variables and weights whose weighted sum is the scaled quadratic part."""
@@ -233,8 +240,7 @@ class Program:
         if rows and self.bits:
             # each bound is loosened by what rounding may cost
             loose = self.slack * self.scale + 1
-            dual, _ = roof_dual(self.problem)
-            self.model.add(objective >= math.floor(dual * self.scale - loose))
+            self.model.add(objective >= math.floor(self.dual * self.scale - loose))
             if limited and best is not None:
                 energy = float(self.problem.energies(best[np.newaxis])[0])
                 self.model.add(objective <= math.ceil(energy * self.scale + loose))
@@ -243,7 +249,8 @@ class Program:
         """The best allowed state of a quick descent."""
         problem = self.problem
         starts = moves.random_states(50, problem.width, problem.groups, rng=rng)
-        states = allowed(problem, polish(problem, starts, rng))
+        states = allowed(problem, polish(problem, starts, rng=rng))
+        states = states[problem.feasible(states)]
         return states[problem.energies(states).argmin()] if len(states) else None
 
     def exclude(self, state: Bits) -> None:
@@ -258,7 +265,13 @@ class Program:
     def solve(
         self, time_limit: float, workers: int, seed: int | None
     ) -> tuple[str, Bits | None, float]:
-        """Status, the best state, and a lower bound in units of the problem."""
+        """Status, the best state, and a lower bound in units of the problem.
+
+        Where the time runs out before CP-SAT has a state, that of the quick descent stands in.
+        """
+        fallback = "unknown" if self.best is None else "feasible"
+        if time_limit <= 0:
+            return fallback, self.best, self.dual
         solver = cp_model.CpSolver()
         if np.isfinite(time_limit):
             solver.parameters.max_time_in_seconds = time_limit
@@ -266,17 +279,22 @@ class Program:
         if seed is not None:
             solver.parameters.random_seed = int(seed) % 2**31
         status = solver.solve(self.model)
+        if status == cp_model.INFEASIBLE:
+            return "infeasible", None, np.inf
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            bound = np.inf if status == cp_model.INFEASIBLE else -np.inf
-            return STATUS[status], None, bound
+            return fallback, self.best, self.dual
         state = np.array([solver.boolean_value(bit) for bit in self.bits], dtype=np.int8)
-        bound = solver.best_objective_bound / self.scale - self.slack
+        bound = max(solver.best_objective_bound / self.scale - self.slack, self.dual)
         return STATUS[status], state, float(bound)
 
 
 def exact_scale(numbers: Floats) -> float:
-    """The smallest power of ten that makes the numbers whole; the largest where none does."""
-    for scale in EXACT_SCALES:
-        if np.all(np.abs(numbers * scale - np.round(numbers * scale)) < 1e-9 * scale):
-            return scale
+    """The smallest factor that makes the numbers whole: a power of ten, or that over the smallest
+    of them (thirds become ones); the largest power of ten where none does."""
+    sizes = np.abs(numbers[numbers != 0])
+    for unit in (1.0, float(sizes.min()) if len(sizes) else 1.0):
+        for power in EXACT_SCALES[:7]:
+            scaled = numbers * (power / unit)
+            if np.all(np.abs(scaled - np.round(scaled)) < 1e-9 * np.maximum(1.0, np.abs(scaled))):
+                return power / unit
     return EXACT_SCALES[-1]

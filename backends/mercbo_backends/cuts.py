@@ -1,4 +1,4 @@
-"""Minimum cuts from arrays: by PyMaxflow, or by OR-Tools where that is not installed.
+"""Minimum cuts from arrays, by PyMaxflow or (where that is missing) OR-Tools; roof duality.
 
 `min_cut` minimises  linear . x + sum_e capacity_e [x at `ones` = 1 and x at `zeros` = 0]  over bits
 x: any submodular quadratic function has this form. A node on the sink's side has x = 1.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index
+from mercbo_backends.problem import Problem
 
 try:
     import maxflow
@@ -69,3 +70,29 @@ def _by_ortools(linear: Floats, ones: Index, zeros: Index, capacity: Floats) -> 
     state = np.ones(n + 2, dtype=np.int8)
     state[np.asarray(flow.get_source_side_min_cut(), dtype=np.intp)] = 0
     return state[:n], flow.optimal_flow() / scale
+
+
+def trivial_bound(problem: Problem) -> float:
+    return float(np.minimum(problem.linear, 0).sum() + np.minimum(problem.biases, 0).sum())
+
+
+def roof_dual(problem: Problem) -> tuple[float, Bits]:
+    """The roof dual bound, and the bits that some minimum has for sure (-1 where not known).
+
+    Each bit x has a twin y that stands for 1 - x. Every term is split in halves over x and the
+    twins so that all couplings become submodular: A+ x_i x_j as x_i (1 - y_j) + (1 - y_i) x_j,
+    A- x_i x_j as x_i x_j + (1 - y_i)(1 - y_j). Where a minimum has y = 1 - x, x is persistent.
+    """
+    n, linear = problem.width, 0.5 * problem.linear
+    heads, tails, half = problem.heads, problem.tails, 0.5 * problem.biases
+    up, down = half > 0, half <= 0
+    own, twin = linear.copy(), -linear
+    np.add.at(own, heads[down], half[down])
+    np.add.at(twin, heads[down], -half[down])
+    ones = np.concatenate([heads[up], tails[up], heads[down], n + tails[down]])
+    zeros = np.concatenate([n + tails[up], n + heads[up], tails[down], n + heads[down]])
+    capacity = np.abs(np.concatenate([half[up], half[up], half[down], half[down]]))
+    state, value = min_cut(np.concatenate([own, twin]), ones, zeros, capacity)
+    known = state[:n] != state[n:]
+    persistent = np.where(known, state[:n], -1).astype(np.int8)
+    return value + float(linear.sum() + half[down].sum()), persistent

@@ -7,6 +7,7 @@ U against all of V. Memory is bounded by the size of a block.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,12 +16,12 @@ import dimod
 import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index
+from mercbo.moves import Limits
 from mercbo_backends.problem import (
     Problem,
     bqm_samples,
     count_of,
     cqm_samples,
-    empty_samples,
     seconds_of,
 )
 
@@ -69,8 +70,6 @@ class Exhaustive(dimod.Sampler):
         self.remove_unknown_kwargs(**kwargs)
         problem = Problem.of_cqm(cqm)
         states, info = enumerate_lowest(problem, num_reads, time_limit)
-        if len(states) == 0:
-            return empty_samples(cqm, info)
         return cqm_samples(cqm, problem, states, info)
 
 
@@ -115,9 +114,7 @@ def choices(unit: Index) -> int:
 
 
 def check_size(problem: Problem) -> None:
-    points = 1
-    for unit in units_of(problem):
-        points *= choices(unit)
+    points = state_count(units_of(problem))
     if problem.groups and points > MAX_POINTS:
         raise ValueError(
             f"{points:,} points are too many to try each, at most {MAX_POINTS:,} are tried; "
@@ -130,12 +127,12 @@ def check_size(problem: Problem) -> None:
         )
 
 
-def half_states(units: list[Index], width: int) -> Floats:
-    """(states, B): every state of some units, zero elsewhere."""
-    sizes = [choices(unit) for unit in units]
-    states = np.zeros((int(np.prod(sizes, dtype=np.int64)), width))
-    digits = np.unravel_index(np.arange(len(states)), sizes) if units else []
-    for unit, digit in zip(units, digits, strict=True):
+def half_states(units: list[Index], width: int, start: int, stop: int) -> Floats:
+    """(states, B): the `start`-th to `stop`-th state of some units, zero elsewhere."""
+    rest = np.arange(start, stop)
+    states = np.zeros((len(rest), width))
+    for unit in units:
+        rest, digit = np.divmod(rest, choices(unit))
         if len(unit) == 1:
             states[:, unit[0]] = digit
         else:
@@ -143,30 +140,55 @@ def half_states(units: list[Index], width: int) -> Floats:
     return states
 
 
+def halves(units: list[Index]) -> tuple[list[Index], list[Index]]:
+    """Two parts with numbers of states as equal as a greedy choice makes them."""
+    parts: tuple[list[Index], list[Index]] = ([], [])
+    sizes = [1, 1]
+    for unit in sorted(units, key=choices, reverse=True):
+        side = int(sizes[1] < sizes[0])
+        parts[side].append(unit)
+        sizes[side] *= choices(unit)
+    return parts
+
+
+def state_count(units: list[Index]) -> int:
+    return math.prod(choices(unit) for unit in units)
+
+
 def blocks(problem: Problem) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Energies (u, v) of blocks of left half-states against all right ones, and both halves.
+    """Energies (u, v) of blocks of left half-states against blocks of right ones, and both.
 
     Infeasible pairs have infinite energy.
     """
-    units = units_of(problem)
-    sizes = np.log([choices(unit) for unit in units])
-    cut = int(np.searchsorted(np.cumsum(sizes), 0.5 * sizes.sum() + 1e-9)) if units else 0
-    left = half_states(units[:cut], problem.width)
-    right = half_states(units[cut:], problem.width)
-    own_left, own_right = problem.energies(left), problem.energies(right)  # type: ignore[arg-type]
-    across = right @ problem.coupling  # (v, B)
-    limits = problem.limits
-    sides_right = right @ limits.matrix.T
-    step = max(1, BLOCK // max(1, len(right)))
-    for start in range(0, len(left), step):
-        part = left[start : start + step]
-        energies = part @ across.T
-        energies += own_left[start : start + step, np.newaxis]
-        energies += own_right
-        if len(limits):
-            sides = (part @ limits.matrix.T)[:, np.newaxis] + sides_right
-            energies[~limits.holds(sides)] = np.inf
-        yield energies, part, right
+    left_units, right_units = halves(units_of(problem))
+    limits, width = problem.limits, problem.width
+    longest = max(1, BLOCK // max(1, width))  # half-states held at a time
+    across_step = max(1, min(longest, int(BLOCK**0.5)))
+    for right in _steps(state_count(right_units), across_step):
+        second = half_states(right_units, width, *right)
+        own_second, across = problem.energies(second), second @ problem.coupling  # type: ignore[arg-type]
+        sides_second = second @ limits.matrix.T
+        left_step = max(1, min(longest, BLOCK // len(second)))
+        for left in _steps(state_count(left_units), left_step):
+            first = half_states(left_units, width, *left)
+            energies = first @ across.T
+            energies += problem.energies(first)[:, np.newaxis]  # type: ignore[arg-type]
+            energies += own_second
+            for limit in range(len(limits)):
+                side = first @ limits.matrix[limit]
+                one = Limits(
+                    limits.matrix[limit : limit + 1],
+                    limits.low[limit : limit + 1],
+                    limits.high[limit : limit + 1],
+                )
+                sides = side[:, np.newaxis, np.newaxis] + sides_second[:, limit, np.newaxis]
+                energies[~one.holds(sides)] = np.inf
+            yield energies, first, second
+
+
+def _steps(total: int, step: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, total, step):
+        yield start, min(start + step, total)
 
 
 class Lowest:

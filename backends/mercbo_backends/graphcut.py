@@ -24,15 +24,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import dimod
 import numpy as np
 
 from mercbo import moves
-from mercbo.arrays import Bits, Floats, Index
-from mercbo_backends.cuts import min_cut, solver_name
+from mercbo.arrays import Bits, Floats
+from mercbo_backends.cuts import min_cut, roof_dual, solver_name, trivial_bound
 from mercbo_backends.problem import (
     MEETS,
     Problem,
@@ -40,9 +40,9 @@ from mercbo_backends.problem import (
     count_of,
     cqm_samples,
     distinct,
-    empty_samples,
     seconds_of,
 )
+from mercbo_backends.search import allowed, polish, restrict
 
 # Steps of Gamma shrink by this after a round that did not raise the bound.
 SHRINK = 0.7
@@ -99,8 +99,6 @@ class GraphCut(dimod.Sampler):
         started, settings = time.perf_counter(), self._settings(kwargs)
         problem = Problem.of_cqm(cqm)
         states, info = solve(problem, settings, started, seed)
-        if len(states) == 0:
-            return empty_samples(cqm, info)
         return cqm_samples(cqm, problem, states, info)
 
     def _settings(self, kwargs: dict[str, Any]) -> Settings:
@@ -126,115 +124,61 @@ def solve(
     deadline = started + settings.time_limit
     rng = np.random.default_rng(seed)
     fixed = np.full(problem.width, -1, dtype=np.int8)
-    bound = trivial_bound(problem)
-    if settings.rounds:
+    dual = trivial_bound(problem)
+    small = problem
+    if settings.rounds and time.perf_counter() < deadline:
         dual, persistent = roof_dual(problem)
-        bound = max(bound, dual)
-        if problem.is_free:
+        if problem.is_free and (persistent >= 0).any():
+            # what is fixed leaves the problem, and its coefficients leave the rounding
             fixed = persistent
-    states = search(problem, fixed, settings, deadline, rng)
-    energies = problem.energies(states)
-    order = distinct(states, energies)
-    optimal = len(order) > 0 and energies[order[0]] - bound <= MEETS * problem.scale
-    gap = 0.0 if optimal else float(energies[order[0]] - bound) if len(order) else float("inf")
-    info = {
-        "lower_bound": bound + problem.offset,
+            small = restrict(problem, fixed, np.flatnonzero(fixed < 0))
+            dual, _ = roof_dual(small)
+    found = search(small, settings, deadline, rng)
+    energies = small.energies(found)
+    order = distinct(found, energies)
+    states = np.repeat(fixed[np.newaxis], len(order), axis=0)
+    states[:, fixed < 0] = found[order]
+    states = states[problem.feasible(states)]
+    if len(states) == 0:
+        return states, info_of("unknown", dual + problem.offset, np.inf, started)
+    gap = float(energies[order[0]]) - dual
+    optimal = gap <= MEETS * small.scale
+    gap = 0.0 if optimal else gap
+    lowest = float(problem.energies(states[:1])[0]) + problem.offset
+    return states, info_of("optimal" if optimal else "feasible", lowest - gap, gap, started)
+
+
+def info_of(status: str, bound: float, gap: float, started: float) -> dict[str, Any]:
+    return {
+        "status": status,
+        "lower_bound": bound,
         "gap": gap,
-        "status": "optimal" if optimal else "feasible" if len(order) else "unknown",
         "max_flow": solver_name(),
         "timing": {"total": time.perf_counter() - started},
     }
-    return states[order], info
 
 
-def search(
-    problem: Problem,
-    fixed: Bits,
-    settings: Settings,
-    deadline: float,
-    rng: np.random.Generator,
-) -> Bits:
-    """Low feasible states: of the bits that are not fixed, with the others at their values."""
-    free = np.flatnonzero(fixed < 0)
-    whole = np.repeat(fixed[np.newaxis], 1, axis=0)
-    if len(free) == 0:
-        return whole
-    small = problem if len(free) == problem.width else restrict(problem, fixed, free)
-    starts = moves.random_states(max(settings.restarts, 1), small.width, small.groups, rng=rng)
-    states = polish(small, starts, rng)
+def search(problem: Problem, settings: Settings, deadline: float, rng: np.random.Generator) -> Bits:
+    """Low feasible states."""
+    starts = moves.random_states(max(settings.restarts, 1), problem.width, problem.groups, rng=rng)
+    states = polish(problem, starts, rng=rng, deadline=deadline)
     if settings.rounds and time.perf_counter() < deadline:
-        upper = float(small.energies(states).min()) if len(states) else 0.0
-        relaxed, _ = relax(small, settings.rounds, upper=upper, deadline=deadline)
-        mended = moves.repair(small.linear, small.coupling, small.groups, relaxed)
-        states = np.concatenate([polish(small, mended, rng), states])
-    energies = small.energies(states)
-    agreeing = int((energies <= energies.min(initial=np.inf) + MEETS * small.scale).sum())
-    hard = small.entropy > EASY_BITS and agreeing < AGREEING
-    if hard and len(states) and not len(small.limits):
+        upper = float(problem.energies(states).min()) if len(states) else 0.0
+        relaxed, _ = relax(problem, settings.rounds, upper=upper, deadline=deadline)
+        mended = moves.repair(problem.linear, problem.coupling, problem.groups, relaxed)
+        more = polish(problem, mended, rng=rng, deadline=deadline)
+        states = np.concatenate([more, states])
+    energies = problem.energies(states)
+    agreeing = int((energies <= energies.min(initial=np.inf) + MEETS * problem.scale).sum())
+    hard = problem.entropy > EASY_BITS and agreeing < AGREEING
+    if hard and len(states) and not len(problem.limits):
         lowest = distinct(states, energies)[:WALKS]
         walked, _ = moves.tabu(
-            small.linear, small.coupling, small.groups, states[lowest],
-            steps=STEPS_PER_BIT * small.width, rng=rng, deadline=deadline,
+            problem.linear, problem.coupling, problem.groups, states[lowest],
+            steps=STEPS_PER_BIT * problem.width, rng=rng, deadline=deadline,
         )  # fmt: skip
         states = np.concatenate([walked, states])
-    states = allowed(small, states)
-    whole = np.repeat(fixed[np.newaxis], len(states), axis=0)
-    whole[:, free] = states
-    return whole
-
-
-def polish(problem: Problem, states: Bits, rng: np.random.Generator) -> Bits:
-    """Feasible local minima reached from the given states."""
-    if len(problem.limits):
-        states, reached = moves.mend(problem.groups, problem.limits, states, rng=rng)
-        states = np.unique(states[reached], axis=0)
-    return moves.descend(problem.linear, problem.coupling, problem.groups, states, problem.limits)[
-        0
-    ]
-
-
-def allowed(problem: Problem, states: Bits) -> Bits:
-    """The states that are not excluded, and all feasible ones next to excluded ones.
-
-    Excluded states that are met on the way are left by all their moves in turn: from the best
-    state that is allowed, every downhill path runs through excluded states only, so it is found
-    wherever the local minimum at the end of such a path is among `states`.
-    """
-    if len(problem.excluded) == 0 or len(states) == 0:
-        return states
-    barred = {row.tobytes() for row in problem.excluded}
-    met = {state.tobytes() for state in states}
-    fine, queue = [], list(states)
-    while queue:
-        state = queue.pop()
-        if state.tobytes() not in barred:
-            fine.append(state)
-            continue
-        around = moves.neighbours(problem.groups, state)
-        around = around[problem.limits.satisfied(around)]
-        new = [near for near in around if near.tobytes() not in met]
-        met.update(near.tobytes() for near in new)
-        queue += new
-    return np.array(fine, dtype=np.int8).reshape(len(fine), problem.width)
-
-
-def restrict(problem: Problem, fixed: Bits, free: Index) -> Problem:
-    """A model without groups and limits over its free bits, the others at their values."""
-    held = np.flatnonzero(fixed >= 0)
-    linear = problem.linear[free] + problem.coupling[np.ix_(free, held)] @ fixed[held]
-    position = np.full(problem.width, -1)
-    position[free] = np.arange(len(free))
-    inside = (position[problem.heads] >= 0) & (position[problem.tails] >= 0)
-    return replace(
-        problem,
-        labels=tuple(problem.labels[i] for i in free),
-        linear=linear,
-        heads=position[problem.heads[inside]],
-        tails=position[problem.tails[inside]],
-        biases=problem.biases[inside],
-        limits=moves.Limits.none(len(free)),
-        excluded=np.zeros((0, len(free)), dtype=np.int8),
-    )
+    return allowed(problem, states)
 
 
 # -- bounds --------------------------------------------------------------------------------------
@@ -270,10 +214,6 @@ def relax(
     return np.array(states, dtype=np.int8).reshape(len(states), problem.width), bound
 
 
-def trivial_bound(problem: Problem) -> float:
-    return float(np.minimum(problem.linear, 0).sum() + np.minimum(problem.biases, 0).sum())
-
-
 def minimise_bound(problem: Problem, gamma: Floats) -> tuple[Bits, float]:
     """The state that minimises the Gamma bound, by one cut, and the bound there.
 
@@ -290,25 +230,3 @@ def minimise_bound(problem: Problem, gamma: Floats) -> tuple[Bits, float]:
         linear, problem.heads[negative], problem.tails[negative], -problem.biases[negative]
     )
     return state, value - float(lifted.sum())
-
-
-def roof_dual(problem: Problem) -> tuple[float, Bits]:
-    """The roof dual bound, and the bits that some minimum has for sure (-1 where not known).
-
-    Each bit x has a twin y that stands for 1 - x. Every term is split in halves over x and the
-    twins so that all couplings become submodular: A+ x_i x_j as x_i (1 - y_j) + (1 - y_i) x_j,
-    A- x_i x_j as x_i x_j + (1 - y_i)(1 - y_j). Where a minimum has y = 1 - x, x is persistent.
-    """
-    n, linear = problem.width, 0.5 * problem.linear
-    heads, tails, half = problem.heads, problem.tails, 0.5 * problem.biases
-    up, down = half > 0, half <= 0
-    own, twin = linear.copy(), -linear
-    np.add.at(own, heads[down], half[down])
-    np.add.at(twin, heads[down], -half[down])
-    ones = np.concatenate([heads[up], tails[up], heads[down], n + tails[down]])
-    zeros = np.concatenate([n + tails[up], n + heads[up], tails[down], n + heads[down]])
-    capacity = np.abs(np.concatenate([half[up], half[up], half[down], half[down]]))
-    state, value = min_cut(np.concatenate([own, twin]), ones, zeros, capacity)
-    known = state[:n] != state[n:]
-    persistent = np.where(known, state[:n], -1).astype(np.int8)
-    return value + float(linear.sum() + half[down].sum()), persistent

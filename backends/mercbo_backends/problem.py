@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import dimod
@@ -29,7 +30,7 @@ from mercbo.moves import Limits
 # Moves work on a dense matrix of couplings; 8,000 bits take half a gigabyte.
 MAX_BITS = 8000
 # Bound and energy meet when they differ by less than this, relative to the sum of coefficients.
-MEETS = 1e-9
+MEETS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -164,17 +165,16 @@ def read_constraints(
     groups: list[Index] = []
     rows: list[tuple[Floats, float, float]] = []
     excluded: list[Bits] = []
-    for label, constraint in cqm.constraints.items():
-        row = np.zeros(len(position))
-        for variable, bias in constraint.lhs.iter_linear():
-            row[position[variable]] = bias
-        bound = float(constraint.rhs) - float(constraint.lhs.offset)
-        if label in cqm.discrete:
-            groups.append(np.flatnonzero(row))
-            continue
-        sense = constraint.sense.value
+    taken = np.zeros(len(position), dtype=np.bool_)  # bits that are in a group
+    # what was declared discrete goes first: of groups that overlap, the first stays one
+    for label in sorted(cqm.constraints, key=lambda label: label not in cqm.discrete):
+        row, sense, bound = read_row(cqm.constraints[label], label, position)
+        members = np.flatnonzero(row)
         state = forbidden_state(row, sense, bound)
-        if state is not None:
+        if is_one_hot(row, sense, bound) and not taken[members].any():
+            taken[members] = True
+            groups.append(members)
+        elif state is not None:
             excluded.append(state)
         else:
             low = -np.inf if sense == "<=" else bound
@@ -183,12 +183,31 @@ def read_constraints(
     return tuple(groups), rows, states
 
 
+def read_row(constraint: Any, label: Any, position: dict[Any, int]) -> tuple[Floats, str, float]:
+    """Coefficients, sense and right-hand side of a linear constraint."""
+    row = np.zeros(len(position))
+    for variable, bias in constraint.lhs.iter_linear():
+        row[position[variable]] = bias
+    bound = float(constraint.rhs) - float(constraint.lhs.offset)
+    if not (np.isfinite(row).all() and np.isfinite(bound)):
+        raise ValueError(f"constraint {label!r} has a NaN or infinite coefficient")
+    return row, constraint.sense.value, bound
+
+
+def is_one_hot(row: Floats, sense: str, bound: float) -> bool:
+    """Whether a constraint says that exactly one of two or more bits is 1."""
+    members = row[row != 0]
+    return sense == "==" and bound == 1 and len(members) > 1 and bool((members == 1).all())
+
+
 def forbidden_state(row: Floats, sense: str, bound: float) -> Bits | None:
     """The one state that a constraint rules out, where it rules out just one.
 
     That is the form "at least one bit differs": plus one for each zero of the state, minus one
-    for each of its ones, at least one minus the number of ones.
+    for each of its ones, at least one minus the number of ones (or all that negated).
     """
+    if sense == "<=":
+        row, sense, bound = -row, ">=", -bound
     if sense != ">=" or len(row) == 0 or not np.all(np.abs(row) == 1.0):
         return None
     state = (row < 0).astype(np.int8)
@@ -215,21 +234,16 @@ def bqm_samples(
 def cqm_samples(
     cqm: dimod.ConstrainedQuadraticModel, problem: Problem, states: Bits, info: dict[str, Any]
 ) -> dimod.SampleSet:
-    """Samples of a constrained model; `is_feasible` and `is_satisfied` are dimod's."""
+    """Samples of a constrained model, or none; `is_feasible` and `is_satisfied` are dimod's."""
     spin = np.array([cqm.vartype(v) is dimod.SPIN for v in problem.labels], dtype=np.bool_)
     values = np.where(spin, 2 * states - 1, states).astype(np.int8)
     if len(values) == 0:
-        return empty_samples(cqm, info)
+        return dimod.SampleSet.from_samples(
+            (values, list(problem.labels)), "INTEGER", energy=[], info=info
+        )
     found = dimod.SampleSet.from_samples_cqm((values, list(problem.labels)), cqm)
     found.info.update(info)
     return found.slice(len(found))
-
-
-def empty_samples(cqm: dimod.ConstrainedQuadraticModel, info: dict[str, Any]) -> dimod.SampleSet:
-    labels = list(cqm.variables)
-    return dimod.SampleSet.from_samples(
-        (np.zeros((0, len(labels)), dtype=np.int8), labels), "INTEGER", energy=[], info=info
-    )
 
 
 def count_of(name: str, number: object, *, least: int = 0) -> int:
@@ -243,6 +257,6 @@ def seconds_of(name: str, number: object) -> float:
     """A time limit in seconds; None is no limit."""
     if number is None:
         return float("inf")
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number > 0:
+    if isinstance(number, bool) or not isinstance(number, Real) or not float(number) > 0:
         raise ValueError(f"{name}={number!r} is not a number of seconds above 0")
     return float(number)

@@ -68,7 +68,7 @@ def run(
     cp_sat = type(resolve("cp-sat"))
     settings = {"time_limit": time_limit, "workers": 2}
     solvers = {
-        "rows": cp_sat(**settings),
+        "rows": cp_sat(**settings, formulation="rows"),
         "products": cp_sat(**settings, formulation="products"),
         "exhaustive": resolve("exhaustive"),
     }

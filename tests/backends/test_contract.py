@@ -22,10 +22,19 @@ class TestAnnealing(BackendContract):
         return Annealing()
 
 
+class TestAnnealingWithoutDwave(BackendContract):
+    """The same promises where dwave-samplers is not installed."""
+
+    @pytest.fixture
+    def sampler(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        monkeypatch.setattr("mercbo_backends.annealing.SimulatedAnnealingSampler", None)
+        return Annealing()
+
+
 class TestCpSat(BackendContract):
     @pytest.fixture
     def sampler(self) -> Any:
-        return CpSat(workers=1)
+        return CpSat()
 
 
 class TestExhaustive(BackendContract):

@@ -69,6 +69,30 @@ def test_22_bits_and_two_million_points_of_groups() -> None:
     assert lowest == pytest.approx(GraphCut().sample_cqm(cqm, seed=0).first.energy)
 
 
+def test_memory_is_bounded_for_wide_groups() -> None:
+    """Three groups of 120: a half has 14,400 states of 360 bits, which are never held at once."""
+    import tracemalloc
+
+    cqm = dimod.ConstrainedQuadraticModel()
+    rng = np.random.default_rng(0)
+    for group in range(3):
+        labels = [(group, i) for i in range(120)]
+        cqm.add_variables("BINARY", labels)
+        cqm.add_discrete(labels, label=f"g{group}")
+        cqm.objective.add_linear_from(
+            {label: float(b) for label, b in zip(labels, rng.standard_normal(120), strict=True)}
+        )
+    expected = sum(
+        min(cqm.objective.get_linear((group, i)) for i in range(120)) for group in range(3)
+    )
+    tracemalloc.start()
+    found = Exhaustive().sample_cqm(cqm)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.first.energy == pytest.approx(expected)
+    assert peak < 200e6
+
+
 def test_a_time_limit_stops_after_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mercbo_backends.exhaustive.BLOCK", 1)
     found = Exhaustive().sample(random_bqm(16, 3), time_limit=1e-6)
