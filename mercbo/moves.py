@@ -237,6 +237,19 @@ class Walk:
             out[:, grouped] = fields[:, grouped] - self._leaving(rows, fields)
         return np.asarray(out)
 
+    def all_gains(self) -> Floats:
+        """`gains` of every state, without the cost of picking them."""
+        if self.present.shape[1]:
+            return self.gains(np.arange(len(self.states)))
+        return np.asarray((1.0 - 2.0 * self.states) * self.fields)
+
+    def undone_by(self, rows: Index, columns: Index) -> Index:
+        """The column of the move that would take each of these moves back."""
+        if not self.present.shape[1]:
+            return columns
+        groups = self.group_of[columns]
+        return np.where(groups >= 0, self.present[rows, groups], columns)
+
     def shifts(self, rows: Index) -> Floats:
         assert self.limits is not None
         columns = self.limits.matrix.T  # (B, m)
@@ -276,16 +289,15 @@ class Walk:
         """Make one move in each of `rows`; a move to the present bit of a group is none."""
         if len(rows) == 0:
             return
+        if not self.present.shape[1]:
+            self._flip(rows, columns)
+            return
         groups = self.group_of[columns]
         inside = groups >= 0
         real = ~inside
         real[inside] = self.present[rows[inside], groups[inside]] != columns[inside]
         rows, columns, groups, inside = rows[real], columns[real], groups[real], inside[real]
-        step = 1.0 - 2.0 * self.states[rows, columns]
-        self.states[rows, columns] += step
-        self.fields[rows] += step[:, np.newaxis] * self.coupling[columns]
-        if self.limits is not None:
-            self.sides[rows] += step[:, np.newaxis] * self.limits.matrix.T[columns]
+        self._flip(rows, columns)
         rows, columns, groups = rows[inside], columns[inside], groups[inside]
         if len(rows):
             old = self.present[rows, groups]
@@ -294,6 +306,13 @@ class Walk:
             if self.limits is not None:
                 self.sides[rows] -= self.limits.matrix.T[old]
             self.present[rows, groups] = columns
+
+    def _flip(self, rows: Index, columns: Index) -> None:
+        step = 1.0 - 2.0 * self.states[rows, columns]
+        self.states[rows, columns] += step
+        self.fields[rows] += step[:, np.newaxis] * self.coupling[columns]
+        if self.limits is not None:
+            self.sides[rows] += step[:, np.newaxis] * self.limits.matrix.T[columns]
 
     def move_pair(self, row: int, tolerance: Floats) -> bool:
         """Make the best feasible pair of moves of one state, if one gains."""
@@ -357,26 +376,29 @@ def tabu(
     # the usual tenure: a share of the moves, with some randomness against cycles
     moves_each = max(1, int((walk.group_of < 0).sum()) + len(groups))
     tenure, spread = min(20, moves_each // 4), max(1, min(10, moves_each // 4))
+    tenures = tenure + rng.integers(0, spread, (steps, len(rows)))
     for step in range(1, steps + 1):
         if time.perf_counter() > deadline:
             break
-        gains = walk.gains(rows)
-        blocked = (blocked_until >= step) & (energy[:, np.newaxis] + gains >= lowest[:, np.newaxis])
-        gains[blocked] = np.inf
-        if walk.present.shape[1]:
+        gains = walk.all_gains()
+        undoes = blocked_until >= step
+        undoes &= gains >= (lowest - energy)[:, np.newaxis]
+        gains[undoes] = np.inf
+        if groups:
             np.put_along_axis(gains, walk.present, np.inf, axis=1)
         chosen = gains.argmin(axis=1)
         gained = gains[rows, chosen]
-        inside = walk.group_of[chosen] >= 0
-        undone = chosen.copy()
-        if inside.any():
-            undone[inside] = walk.present[rows[inside], walk.group_of[chosen[inside]]]
-        open_ = np.isfinite(gained)
-        walk.move(rows[open_], chosen[open_])
-        energy[open_] += gained[open_]
-        blocked_until[rows, undone] = step + tenure + rng.integers(0, spread, len(rows))
-        better = energy < lowest
-        if better.any():
+        undone = walk.undone_by(rows, chosen)
+        if np.isfinite(gained).all():
+            walk.move(rows, chosen)
+            energy += gained
+        else:  # walks whose every move is blocked wait
+            open_ = np.isfinite(gained)
+            walk.move(rows[open_], chosen[open_])
+            energy[open_] += gained[open_]
+        blocked_until[rows, undone] = step + tenures[step - 1]
+        better = np.flatnonzero(energy < lowest)
+        if len(better):
             best[better], lowest[better] = walk.states[better], energy[better]
     done = best.astype(np.int8)
     return done, energies(linear, coupling, done)

@@ -18,8 +18,8 @@ keeps.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import dimod
 import numpy as np
@@ -27,14 +27,8 @@ import numpy as np
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
 from mercbo.moves import Walk
-from mercbo_backends.problem import (
-    Problem,
-    bqm_samples,
-    count_of,
-    cqm_samples,
-    distinct,
-    seconds_of,
-)
+from mercbo_backends.base import Backend, Check
+from mercbo_backends.problem import Problem, count_of, seconds_of
 
 try:
     from dwave.samplers import SimulatedAnnealingSampler
@@ -47,80 +41,66 @@ SEED_LIMIT = 2**31
 HOT, COLD = 1.0, 0.02
 
 
-class Annealing(dimod.Sampler):
-    """Samples low states of a binary or a linearly constrained quadratic model."""
+class Annealing(Backend):
+    """Low states by simulated annealing, one for each read.
+
+    num_reads
+        Replicas (20).
+    num_sweeps
+        Updates of each bit or group (100).
+    time_limit
+        Seconds after which what is there is returned (None: no limit).
+
+    info: `status` ("feasible"; "unknown" where no feasible state was found), `annealer`, `timing`.
+    """
+
+    checks: ClassVar[dict[str, Check]] = {
+        "num_reads": partial(count_of, least=1),
+        "num_sweeps": partial(count_of, least=1),
+        "time_limit": seconds_of,
+    }
 
     def __init__(
         self, *, num_reads: int = 20, num_sweeps: int = 100, time_limit: float | None = None
     ) -> None:
-        self._defaults = {
-            "num_reads": num_reads,
-            "num_sweeps": num_sweeps,
-            "time_limit": time_limit,
-        }
+        super().__init__(num_reads=num_reads, num_sweeps=num_sweeps, time_limit=time_limit)
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {"num_reads": [], "num_sweeps": [], "time_limit": [], "seed": []}
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        return dict(self._defaults)
-
-    def sample(
-        self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """One state per read, lowest energy first.
-
-        num_reads: replicas (20). num_sweeps: updates of each bit (100). time_limit: seconds after
-        which what is there is returned. info: `status` ("feasible"), `annealer`, `timing`.
-        """
-        started, (reads, sweeps, limit) = time.perf_counter(), self._settings(kwargs)
-        problem = Problem.of_bqm(bqm)  # refuses what is no number
-        if problem.width == 0:
-            states = np.zeros((reads, 0), dtype=np.int8)
-            return bqm_samples(bqm, problem, states, info_of("feasible", started))
-        deadline = started + limit
-        if SimulatedAnnealingSampler is None:
-            rng = np.random.default_rng(seed)
-            states = moves.random_states(reads, problem.width, (), rng=rng)
-            states = anneal(problem, states, sweeps, deadline, rng=rng)
-            return bqm_samples(bqm, problem, states, info_of("feasible", started, "numpy"))
-        found = SimulatedAnnealingSampler().sample(
-            bqm,
-            num_reads=reads,
-            num_sweeps=sweeps,
-            seed=None if seed is None else int(np.random.default_rng(seed).integers(SEED_LIMIT)),
-            # where nothing sets a temperature, dwave-samplers would warn and take this one
-            beta_range=None if has_bias(bqm) else (0.1, 1.0),
-            interrupt_function=lambda: time.perf_counter() > deadline,
-        )
-        found = found.slice(len(found))
-        found.info.clear()
-        found.info.update(info_of("feasible", started, "dwave-samplers"))
-        return found
-
-    def sample_cqm(
-        self, cqm: dimod.ConstrainedQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """Distinct feasible states; where none was found, the set is empty, status "unknown"."""
-        started, (reads, sweeps, limit) = time.perf_counter(), self._settings(kwargs)
-        problem, rng = Problem.of_cqm(cqm), np.random.default_rng(seed)
+    def solve(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
+    ) -> tuple[Bits, dict[str, Any]]:
+        reads, sweeps = settings["num_reads"], settings["num_sweeps"]
+        rng = np.random.default_rng(seed)
+        if problem.is_free and problem.width and SimulatedAnnealingSampler is not None:
+            states = anneal_by_dwave(problem, reads, sweeps, deadline, rng=rng)
+            return states, {"status": "feasible", "annealer": "dwave-samplers"}
         states = moves.random_states(reads, problem.width, problem.groups, rng=rng)
         states, reached = moves.mend(problem.groups, problem.limits, states, rng=rng)
-        states = anneal(problem, states[reached], sweeps, started + limit, rng=rng)
+        states = anneal(problem, states[reached], sweeps, deadline, rng=rng)
         states = states[problem.feasible(states)]
-        states = states[distinct(states, problem.energies(states))]
         status = "feasible" if len(states) else "unknown"
-        return cqm_samples(cqm, problem, states, info_of(status, started))
+        return states, {"status": status, "annealer": "numpy"}
 
-    def _settings(self, kwargs: dict[str, Any]) -> tuple[int, int, float]:
-        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
-        return (
-            count_of("num_reads", given["num_reads"], least=1),
-            count_of("num_sweeps", given["num_sweeps"], least=1),
-            seconds_of("time_limit", given["time_limit"]),
-        )
+
+def anneal_by_dwave(
+    problem: Problem, reads: int, sweeps: int, deadline: float, *, rng: np.random.Generator
+) -> Bits:
+    """One state per read of a model without constraints."""
+    couplings = (problem.heads, problem.tails, problem.biases)
+    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(
+        problem.linear, couplings, 0.0, dimod.BINARY
+    )
+    constant = not (problem.linear.any() or problem.biases.any())
+    found = SimulatedAnnealingSampler().sample(
+        bqm,
+        num_reads=reads,
+        num_sweeps=sweeps,
+        seed=int(rng.integers(SEED_LIMIT)),
+        # where nothing sets a temperature, dwave-samplers would warn and take this one
+        beta_range=(0.1, 1.0) if constant else None,
+        interrupt_function=lambda: time.perf_counter() > deadline,
+    )
+    order = [found.variables.index(bit) for bit in range(problem.width)]
+    return np.asarray(found.record.sample[:, order], dtype=np.int8)
 
 
 def anneal(
@@ -190,13 +170,3 @@ def try_pair(walk: Walk, temperature: float, rng: np.random.Generator) -> None:
 def gumbel_choice(logits: Floats, rng: np.random.Generator) -> Any:
     """One index per row with probability proportional to exp(logit)."""
     return (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
-
-
-def info_of(status: str, started: float, annealer: str = "numpy") -> dict[str, Any]:
-    timing = {"total": time.perf_counter() - started}
-    return {"status": status, "annealer": annealer, "timing": timing}
-
-
-def has_bias(bqm: dimod.BinaryQuadraticModel) -> bool:
-    spins = bqm.spin
-    return any(spins.linear.values()) or any(spins.quadratic.values())

@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
-import dimod
 import numpy as np
 
 try:
@@ -35,14 +34,9 @@ except ImportError as error:
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
+from mercbo_backends.base import Backend, Check
 from mercbo_backends.cuts import roof_dual
-from mercbo_backends.problem import (
-    Problem,
-    bqm_samples,
-    count_of,
-    cqm_samples,
-    seconds_of,
-)
+from mercbo_backends.problem import Problem, count_of, seconds_of
 from mercbo_backends.search import allowed, polish
 
 # The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
@@ -55,61 +49,54 @@ STATUS = {
 }
 
 
-class CpSat(dimod.Sampler):
-    """The lowest states of a binary or a linearly constrained quadratic model, with proof."""
+def formulation_of(name: str, given: object) -> str:
+    if given not in ("auto", "rows", "products"):
+        raise ValueError(f"{name}={given!r} is not 'auto', 'rows' or 'products'")
+    return str(given)
+
+
+class CpSat(Backend):
+    """The lowest states of a binary or a linearly constrained quadratic model, with proof.
+
+    num_reads
+        How many distinct states, lowest first (1).
+    time_limit
+        Seconds for all of them (30; None: no limit).
+    workers
+        Threads (1, with which the same seed gives the same answer unless the time runs out; 0
+        takes all cores).
+    formulation
+        "auto", "rows" or "products"; see the module.
+
+    info: `status` ("optimal" where all that is returned is proven, "feasible", "infeasible",
+    "unknown"), `lower_bound` and `gap` of the lowest, `rounding_slack`, `timing`.
+    """
+
+    checks: ClassVar[dict[str, Check]] = {
+        "num_reads": partial(count_of, least=1),
+        "time_limit": seconds_of,
+        "workers": count_of,
+        "formulation": formulation_of,
+    }
 
     def __init__(
         self,
         *,
+        num_reads: int = 1,
         time_limit: float | None = 30.0,
         workers: int = 1,
         formulation: str = "auto",
     ) -> None:
-        if formulation not in ("auto", "rows", "products"):
-            raise ValueError(f"formulation={formulation!r} is not 'auto', 'rows' or 'products'")
-        self._defaults = {"time_limit": time_limit, "workers": workers, "num_reads": 1}
-        self._formulation = formulation
+        super().__init__(
+            num_reads=num_reads, time_limit=time_limit, workers=workers, formulation=formulation
+        )
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {"num_reads": [], "time_limit": [], "workers": [], "seed": []}
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        return dict(self._defaults)
-
-    def sample(
-        self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """The `num_reads` lowest distinct states.
-
-        time_limit: seconds for all of them (30; None for no limit). workers: threads (1, with
-        which the same seed gives the same answer unless the time runs out; 0 takes all cores).
-        info: `status` ("optimal" where all that is returned is proven, "feasible", "infeasible",
-        "unknown"), `lower_bound` and `gap` of the lowest, `rounding_slack`, `timing`.
-        """
-        problem = Problem.of_bqm(bqm)
-        states, info = self._solve(problem, kwargs, seed)
-        return bqm_samples(bqm, problem, states, info)
-
-    def sample_cqm(
-        self, cqm: dimod.ConstrainedQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """As `sample`, over the feasible states; an empty set has status "infeasible"."""
-        problem = Problem.of_cqm(cqm)
-        states, info = self._solve(problem, kwargs, seed)
-        return cqm_samples(cqm, problem, states, info)
-
-    def _solve(
-        self, problem: Problem, kwargs: dict[str, Any], seed: int | None
+    def solve(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
     ) -> tuple[Bits, dict[str, Any]]:
-        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
-        wanted = count_of("num_reads", given["num_reads"], least=1)
-        workers = count_of("workers", given["workers"])
-        limit = seconds_of("time_limit", given["time_limit"])
-        started = time.perf_counter()
+        wanted, workers = settings["num_reads"], settings["workers"]
         rng = np.random.default_rng(seed)
-        formulation = self._formulation
+        formulation = settings["formulation"]
         if formulation == "auto":
             formulation = "products" if problem.groups else "rows"
         program = Program(problem, formulation, rng, cut_off=wanted == 1)
@@ -117,7 +104,7 @@ class CpSat(dimod.Sampler):
         statuses: list[str] = []
         bound = -np.inf
         while len(states) < wanted:
-            left = limit - (time.perf_counter() - started)
+            left = deadline - time.perf_counter()
             status, state, lower = program.solve(left, workers, seed)
             bound = lower if not statuses else bound
             if state is None:
@@ -136,7 +123,6 @@ class CpSat(dimod.Sampler):
             "lower_bound": bound + problem.offset,
             "gap": 0.0 if statuses[0] == "optimal" and gap <= 3 * program.slack else gap,
             "rounding_slack": program.slack,
-            "timing": {"total": time.perf_counter() - started},
         }
         return found, info
 

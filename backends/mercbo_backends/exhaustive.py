@@ -9,76 +9,53 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar
 
-import dimod
 import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index
 from mercbo.moves import Limits
-from mercbo_backends.problem import (
-    Problem,
-    bqm_samples,
-    count_of,
-    cqm_samples,
-    seconds_of,
-)
+from mercbo_backends.base import Backend, Check
+from mercbo_backends.problem import Problem, count_of, seconds_of
 
 MAX_BITS, MAX_POINTS = 28, 10**8
 # Entries of one block: 4 million doubles are 32 MB.
 BLOCK = 1 << 22
 
 
-class Exhaustive(dimod.Sampler):
-    """The lowest states of a model, proven, to 28 free bits or 10^8 points with groups."""
+class Exhaustive(Backend):
+    """The lowest states, proven, of models to 28 free bits or 10^8 points with groups.
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {"num_reads": [], "time_limit": [], "seed": []}
+    num_reads
+        How many, lowest first (1).
+    time_limit
+        Seconds after which the lowest so far are returned (None: no limit).
 
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        return {"max_bits": MAX_BITS, "max_points": MAX_POINTS}
+    info: `status` ("optimal"; "infeasible" where there is no feasible state; "feasible" or
+    "unknown" where the time ran out), `lower_bound`, `gap`, `timing`. A seed changes nothing.
+    """
 
-    def sample(
+    checks: ClassVar[dict[str, Check]] = {
+        "num_reads": partial(count_of, least=1),
+        "time_limit": seconds_of,
+    }
+
+    def __init__(self, *, num_reads: int = 1, time_limit: float | None = None) -> None:
+        super().__init__(num_reads=num_reads, time_limit=time_limit)
+
+    def solve(
         self,
-        bqm: dimod.BinaryQuadraticModel,
-        *,
-        num_reads: int = 1,
-        time_limit: float | None = None,
-        seed: int | None = None,  # noqa: ARG002
-        **kwargs: Any,
-    ) -> dimod.SampleSet:
-        """The `num_reads` lowest states. info: `status` "optimal" ("feasible" where `time_limit`,
-        in seconds, cut the search short), `lower_bound`, `gap`, `timing`. `seed` is not used."""
-        self.remove_unknown_kwargs(**kwargs)
-        problem = Problem.of_bqm(bqm)
-        states, info = enumerate_lowest(problem, num_reads, time_limit)
-        return bqm_samples(bqm, problem, states, info)
-
-    def sample_cqm(
-        self,
-        cqm: dimod.ConstrainedQuadraticModel,
-        *,
-        num_reads: int = 1,
-        time_limit: float | None = None,
-        seed: int | None = None,  # noqa: ARG002
-        **kwargs: Any,
-    ) -> dimod.SampleSet:
-        """As `sample`, over the feasible states; none is proven by status "infeasible"."""
-        self.remove_unknown_kwargs(**kwargs)
-        problem = Problem.of_cqm(cqm)
-        states, info = enumerate_lowest(problem, num_reads, time_limit)
-        return cqm_samples(cqm, problem, states, info)
+        problem: Problem,
+        settings: dict[str, Any],
+        deadline: float,
+        seed: int | None,  # noqa: ARG002
+    ) -> tuple[Bits, dict[str, Any]]:
+        return enumerate_lowest(problem, settings["num_reads"], deadline)
 
 
-def enumerate_lowest(
-    problem: Problem, num_reads: int, time_limit: float | None
-) -> tuple[Bits, dict[str, Any]]:
-    wanted = count_of("num_reads", num_reads, least=1)
-    started = time.perf_counter()
-    deadline = started + seconds_of("time_limit", time_limit)
+def enumerate_lowest(problem: Problem, wanted: int, deadline: float) -> tuple[Bits, dict[str, Any]]:
     check_size(problem)
     # excluded states may be among the lowest: keep as many more
     kept = Lowest(wanted + len(problem.excluded), problem.width)
@@ -96,7 +73,6 @@ def enumerate_lowest(
         "status": found if finished else "feasible" if len(states) else "unknown",
         "lower_bound": lowest if finished else -np.inf,
         "gap": 0.0 if finished else np.inf,
-        "timing": {"total": time.perf_counter() - started},
     }
     return states, info
 

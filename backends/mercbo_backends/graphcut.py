@@ -23,36 +23,39 @@ the gauge of the incumbent, and roof duality on random subsets of bits.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
-import dimod
+import dimod  # noqa: F401 (the doctest of GraphCut uses it)
 import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
+from mercbo_backends.base import Backend, Check
 from mercbo_backends.cuts import min_cut, roof_dual, solver_name, trivial_bound
-from mercbo_backends.problem import (
-    MEETS,
-    Problem,
-    bqm_samples,
-    count_of,
-    cqm_samples,
-    distinct,
-    seconds_of,
-)
+from mercbo_backends.problem import MEETS, Problem, count_of, distinct, seconds_of
 from mercbo_backends.search import allowed, polish, restrict
 
 # Steps of Gamma shrink by this after a round that did not raise the bound.
 SHRINK = 0.7
 # Walks of the tabu search, and steps per bit. It is left out where descent alone finds the
 # minimum: below so many bits, or where so many starts have led to the same lowest energy.
-WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 8, 1, 30, 8
+WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 16, 2, 30, 8
 
 
-class GraphCut(dimod.Sampler):
-    """Samples low states of a binary or a linearly constrained quadratic model.
+class GraphCut(Backend):
+    """Distinct low states, by cuts, descent and tabu search, with a lower bound.
+
+    rounds
+        Cuts, each with a better Gamma (5, as in the paper; fewer where the bound meets the
+        energy). 0 leaves bounds out.
+    restarts
+        Random states to polish beside those of the cuts (128).
+    time_limit
+        Seconds after which the best so far is returned (None: no limit).
+
+    info: `status` ("optimal" where the bound meets the energy, else "feasible"; "unknown" where no
+    feasible state was found), `lower_bound`, `gap`, `max_flow` (which solver), `timing`.
 
     >>> bqm = dimod.BinaryQuadraticModel({"a": 1.0, "b": -1.0}, {"ab": -2.0}, 0.0, "BINARY")
     >>> found = GraphCut().sample(bqm)
@@ -60,111 +63,66 @@ class GraphCut(dimod.Sampler):
     (True, -2.0, 'optimal')
     """
 
+    checks: ClassVar[dict[str, Check]] = {
+        "rounds": count_of,
+        "restarts": partial(count_of, least=1),
+        "time_limit": seconds_of,
+    }
+
     def __init__(
         self, *, rounds: int = 5, restarts: int = 128, time_limit: float | None = None
     ) -> None:
-        self._defaults = {"rounds": rounds, "restarts": restarts, "time_limit": time_limit}
+        super().__init__(rounds=rounds, restarts=restarts, time_limit=time_limit)
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {"rounds": [], "restarts": [], "time_limit": [], "seed": []}
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        return dict(self._defaults)
-
-    def sample(
-        self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """Distinct polished states, lowest energy first.
-
-        rounds: cuts, each with a better Gamma (5, as in the paper; fewer where the bound meets
-        the energy). restarts: random states to polish beside them (128). time_limit: seconds after
-        which the best so far is returned. info: `lower_bound`, `status` ("optimal" where the
-        bound meets the energy, else "feasible"), `gap`, `timing`, `max_flow` (which solver).
-        """
-        started, settings = time.perf_counter(), self._settings(kwargs)
-        problem = Problem.of_bqm(bqm)
-        states, info = solve(problem, settings, started, seed)
-        return bqm_samples(bqm, problem, states, info)
-
-    def sample_cqm(
-        self, cqm: dimod.ConstrainedQuadraticModel, *, seed: int | None = None, **kwargs: Any
-    ) -> dimod.SampleSet:
-        """Distinct feasible states of a model with one-hot groups (discrete constraints) and
-        linear constraints over binary variables; settings and info as in `sample`.
-
-        Where no feasible state was found, the set is empty and the status "unknown".
-        """
-        started, settings = time.perf_counter(), self._settings(kwargs)
-        problem = Problem.of_cqm(cqm)
-        states, info = solve(problem, settings, started, seed)
-        return cqm_samples(cqm, problem, states, info)
-
-    def _settings(self, kwargs: dict[str, Any]) -> Settings:
-        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
-        return Settings(
-            count_of("rounds", given["rounds"]),
-            count_of("restarts", given["restarts"]),
-            seconds_of("time_limit", given["time_limit"]),
-        )
-
-
-@dataclass(frozen=True)
-class Settings:
-    rounds: int
-    restarts: int
-    time_limit: float
+    def solve(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
+    ) -> tuple[Bits, dict[str, Any]]:
+        rng = np.random.default_rng(seed)
+        return solve(problem, settings["rounds"], settings["restarts"], deadline, rng)
 
 
 def solve(
-    problem: Problem, settings: Settings, started: float, seed: int | None
+    problem: Problem, rounds: int, restarts: int, deadline: float, rng: np.random.Generator
 ) -> tuple[Bits, dict[str, Any]]:
     """Feasible states, lowest first, and what is known about them."""
-    deadline = started + settings.time_limit
-    rng = np.random.default_rng(seed)
     fixed = np.full(problem.width, -1, dtype=np.int8)
     dual = trivial_bound(problem)
     small = problem
-    if settings.rounds and time.perf_counter() < deadline:
+    if rounds and time.perf_counter() < deadline:
         dual, persistent = roof_dual(problem)
         if problem.is_free and (persistent >= 0).any():
             # what is fixed leaves the problem, and its coefficients leave the rounding
             fixed = persistent
             small = restrict(problem, fixed, np.flatnonzero(fixed < 0))
             dual, _ = roof_dual(small)
-    found = search(small, settings, deadline, rng)
+    found = search(small, rounds, restarts, deadline, rng)
     energies = small.energies(found)
     order = distinct(found, energies)
     states = np.repeat(fixed[np.newaxis], len(order), axis=0)
     states[:, fixed < 0] = found[order]
     states = states[problem.feasible(states)]
     if len(states) == 0:
-        return states, info_of("unknown", dual + problem.offset, np.inf, started)
+        return states, info_of("unknown", dual + problem.offset, np.inf)
     gap = float(energies[order[0]]) - dual
     optimal = gap <= MEETS * small.scale
     gap = 0.0 if optimal else gap
     lowest = float(problem.energies(states[:1])[0]) + problem.offset
-    return states, info_of("optimal" if optimal else "feasible", lowest - gap, gap, started)
+    return states, info_of("optimal" if optimal else "feasible", lowest - gap, gap)
 
 
-def info_of(status: str, bound: float, gap: float, started: float) -> dict[str, Any]:
-    return {
-        "status": status,
-        "lower_bound": bound,
-        "gap": gap,
-        "max_flow": solver_name(),
-        "timing": {"total": time.perf_counter() - started},
-    }
+def info_of(status: str, bound: float, gap: float) -> dict[str, Any]:
+    return {"status": status, "lower_bound": bound, "gap": gap, "max_flow": solver_name()}
 
 
-def search(problem: Problem, settings: Settings, deadline: float, rng: np.random.Generator) -> Bits:
+def search(
+    problem: Problem, rounds: int, restarts: int, deadline: float, rng: np.random.Generator
+) -> Bits:
     """Low feasible states."""
-    starts = moves.random_states(max(settings.restarts, 1), problem.width, problem.groups, rng=rng)
+    starts = moves.random_states(restarts, problem.width, problem.groups, rng=rng)
     states = polish(problem, starts, rng=rng, deadline=deadline)
-    if settings.rounds and time.perf_counter() < deadline:
+    if rounds and time.perf_counter() < deadline:
         upper = float(problem.energies(states).min()) if len(states) else 0.0
-        relaxed, _ = relax(problem, settings.rounds, upper=upper, deadline=deadline)
+        relaxed, _ = relax(problem, rounds, upper=upper, deadline=deadline)
         mended = moves.repair(problem.linear, problem.coupling, problem.groups, relaxed)
         more = polish(problem, mended, rng=rng, deadline=deadline)
         states = np.concatenate([more, states])

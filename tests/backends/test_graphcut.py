@@ -129,7 +129,7 @@ def test_persistent_bits_shrink_the_problem() -> None:
     bqm = random_bqm(40, 1)
     for number, variable in enumerate(bqm.variables):
         bqm.set_linear(variable, 100.0 * (-1) ** number)
-    found = GraphCut(restarts=0).sample(bqm, seed=0)
+    found = GraphCut(restarts=1).sample(bqm, seed=0)
     assert found.info["status"] == "optimal"
     assert len(found) == 1
 
@@ -143,7 +143,7 @@ def test_submodular_models_are_solved_exactly_and_say_so(flow: str, seed: int) -
         0.0,
         "BINARY",
     )
-    found = GraphCut(restarts=0).sample(bqm, rounds=1, seed=0)
+    found = GraphCut(restarts=1).sample(bqm, rounds=1, seed=0)
     assert found.info["status"] == "optimal"
     assert found.info["gap"] == 0.0
     assert found.info["max_flow"] == flow

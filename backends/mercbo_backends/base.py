@@ -1,0 +1,71 @@
+"""`Backend`: what our samplers share around their solving: settings, conversion, timing."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import dimod
+
+from mercbo.arrays import Bits
+from mercbo_backends.problem import Problem, bqm_samples, cqm_samples
+
+Check = Callable[[str, object], Any]
+
+
+class Backend(dimod.Sampler):
+    """A dimod sampler of binary and of linearly constrained quadratic models.
+
+    A subclass says in `checks` which settings it has and what each may be, and gives `solve`.
+    Settings may be given at construction and, for one call, to `sample` and `sample_cqm`.
+    """
+
+    checks: ClassVar[dict[str, Check]]
+
+    def __init__(self, **settings: Any) -> None:
+        for name, value in settings.items():
+            self.checks[name](name, value)
+        self._defaults = settings
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {name: [] for name in [*self.checks, "seed"]}
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        return dict(self._defaults)
+
+    def sample(
+        self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any
+    ) -> dimod.SampleSet:
+        """States of a binary quadratic model, lowest energy first; keywords and `info` are those
+        of the class."""
+        started = time.perf_counter()
+        problem = Problem.of_bqm(bqm)
+        return bqm_samples(bqm, problem, *self._timed(problem, kwargs, seed, started))
+
+    def sample_cqm(
+        self, cqm: dimod.ConstrainedQuadraticModel, *, seed: int | None = None, **kwargs: Any
+    ) -> dimod.SampleSet:
+        """Feasible states of a model with one-hot groups and linear constraints over binary
+        variables, lowest first; where none was found, the set is empty and the status says why."""
+        started = time.perf_counter()
+        problem = Problem.of_cqm(cqm)
+        return cqm_samples(cqm, problem, *self._timed(problem, kwargs, seed, started))
+
+    def _timed(
+        self, problem: Problem, kwargs: dict[str, Any], seed: int | None, started: float
+    ) -> tuple[Bits, dict[str, Any]]:
+        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
+        settings = {name: check(name, given[name]) for name, check in self.checks.items()}
+        deadline = started + settings["time_limit"]
+        states, info = self.solve(problem, settings, deadline, seed)
+        return states, {**info, "timing": {"total": time.perf_counter() - started}}
+
+    @abstractmethod
+    def solve(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
+    ) -> tuple[Bits, dict[str, Any]]:
+        """States and what is known about them; `deadline` is on `time.perf_counter`."""
