@@ -38,9 +38,9 @@ from mercbo_backends.search import allowed, polish, restrict
 
 # Steps of Gamma shrink by this after a round that did not raise the bound.
 SHRINK = 0.7
-# Walks of the tabu search, and steps per bit. It is left out where descent alone finds the
-# minimum: below so many bits, or where so many starts have led to the same lowest energy.
-WALKS, STEPS_PER_BIT, EASY_BITS, AGREEING = 16, 2, 30, 8
+# Walks of the tabu search. It is left out where descent alone finds the minimum: below so many
+# bits, or where so many starts have led to the same lowest energy.
+WALKS, EASY_BITS, AGREEING = 16, 30, 8
 
 
 class GraphCut(Backend):
@@ -133,10 +133,15 @@ def search(
         lowest = distinct(states, energies)[:WALKS]
         walked, _ = moves.tabu(
             problem.linear, problem.coupling, problem.groups, states[lowest],
-            steps=STEPS_PER_BIT * problem.width, rng=rng, deadline=deadline,
+            steps=tabu_steps(problem.width), rng=rng, deadline=deadline,
         )  # fmt: skip
         states = np.concatenate([walked, states])
     return allowed(problem, states)
+
+
+def tabu_steps(bits: int) -> int:
+    """One step per bit for small models, two from 200 bits on."""
+    return min(2 * bits, max(bits, bits**2 // 100))
 
 
 # -- bounds --------------------------------------------------------------------------------------
