@@ -236,13 +236,18 @@ def markdown(table: list[Summary]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in table:
-        proven = "" if row.proven is None else f"{max(row.proven, 0.0):.3g}"
-        gap = "none feasible" if np.isinf(row.gap) and row.feasible == 0 else f"{row.gap:.2g}"
+        proven = "" if row.proven is None else _short(row.proven)
+        gap = "none feasible" if np.isinf(row.gap) and row.feasible == 0 else _short(row.gap)
         lines.append(
             f"| {row.problem} | {row.solver} | {row.draws} | {gap} | {row.best:.1%} | {proven} | "
             f"{row.feasible:.0%} | {1000 * row.seconds:.3g} |"
         )
     return "\n".join(lines)
+
+
+def _short(gap: float) -> str:
+    """Two digits; what CP-SAT's rounding and ours leave is nothing."""
+    return "0" if abs(gap) < 1e-6 else f"{gap:.2g}"
 
 
 def plot(table: list[Summary], path: Path) -> None:
