@@ -1,7 +1,8 @@
 """Hyper-parameters: what the results so far say about beta, amplitude, noise and mean.
 
 Third stop of an `ask`, after the history has become index rows and standardised y. The
-likelihood is that of the full Gaussian process, y ~ N(mean, amplitude * K + noise * I).
+likelihood is that of the full Gaussian process, y ~ N(mean, amplitude * K + D). D is diagonal:
+error^2 for a result of known error (`Data.error`), the fitted noise for every other.
 
 | inference | what                                                                           |
 |-----------|--------------------------------------------------------------------------------|
@@ -15,7 +16,8 @@ contrast of `kernel.py`:
 - log c ~ N(log(2/n), 1.0^2 I + 1.5^2 11'): a shared scale that the data may move far, and
   variables that differ from it by a factor of about e. A difference in *all* variables then
   decorrelates by about exp(-2), whatever n is.
-- log amplitude ~ N(0, 1.5^2), log noise ~ N(log 1e-3, 2^2), for standardised y.
+- log amplitude ~ N(0, 1.5^2), log noise ~ N(log 1e-3, 2^2), for standardised y. Where every
+  error is known, nothing but this prior governs the noise.
 - mean ~ N(0, 1), taken at its best value given the rest.
 """
 
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, cholesky
 
@@ -43,8 +45,10 @@ NOISE_CENTRE, NOISE_SD = np.log(1e-3), 2.0
 # Beyond these a factor is a constant (c < 1e-4) or the kernel diagonal (c > 12).
 CONTRAST_BOUNDS = (np.log(1e-4), np.log(12.0))
 AMPLITUDE_BOUNDS = (np.log(1e-2), np.log(1e3))
-# Below 1e-6 the factorisation loses digits; above 1 all of y would be noise.
-NOISE_BOUNDS = (np.log(1e-6), np.log(1.0))
+# Below this the factorisation loses digits, whether the noise is fitted or known.
+LEAST_NOISE = 1e-6
+# Above 1 all of y would be noise.
+NOISE_BOUNDS = (np.log(LEAST_NOISE), np.log(1.0))
 
 COLD_STARTS = ((1.0, 1e-3), (4.0, 1e-2), (0.25, 1e-2), (1.0, 0.3))  # (times c, noise)
 # Fresh starts are screened by a short climb; only the best goes on.
@@ -64,7 +68,8 @@ HMC_FIRST_STEP, HMC_TARGET = 0.5, 0.75  # the step scales as (dimensions)^(-1/4)
 
 @dataclass(frozen=True)
 class Hyper:
-    """One state of the hyper-parameters, in units of standardised y (noise is a variance)."""
+    """One state of the hyper-parameters, in units of standardised y (noise is a variance, that
+    of the results whose error is not known)."""
 
     beta: Floats  # (n,)
     amplitude: float
@@ -86,10 +91,25 @@ class Data:
     kernel: Kernel
     rows: Rows  # (N, variables)
     y: Floats  # (N,)
+    # (N,): the known standard deviation of each result, NaN where it is not known
+    error: Floats | None = None
 
     @cached_property
     def hot(self) -> Floats:
         return self.kernel.onehot(self.rows)
+
+    @cached_property
+    def fitted_noise(self) -> Mask:
+        """(N,): whether the noise of a result is the fitted one, its error being unknown."""
+        if self.error is None:
+            return np.ones(len(self), dtype=np.bool_)
+        return np.isnan(self.error)
+
+    def noise(self, level: float) -> Floats:
+        """(N,): the variance of the noise of each result, `level` where its error is unknown."""
+        if self.error is None:
+            return np.full(len(self), level)
+        return np.where(self.fitted_noise, level, np.maximum(self.error**2, LEAST_NOISE))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -104,7 +124,8 @@ class Data:
         others = np.sort(ranked[half:])
         spread = others[np.linspace(0, len(others) - 1, MOST_FITTED - half).astype(np.intp)]
         chosen = np.concatenate([ranked[:half], spread])
-        return Data(self.kernel, self.rows[chosen], self.y[chosen])
+        error = None if self.error is None else self.error[chosen]
+        return Data(self.kernel, self.rows[chosen], self.y[chosen], error)
 
 
 @dataclass(frozen=True)
@@ -159,19 +180,20 @@ def log_density(data: Data, z: Floats) -> tuple[float, Floats, float]:
     """log p(z | y) up to a constant, its gradient, and the best mean given z.
 
     One factorisation serves every derivative: with G = alpha alpha' - A^-1 and M = G * K,
-    the derivative by log c_i is half the contraction of M with d log K / d log c_i.
+    the derivative by log c_i is half the contraction of M with d log K / d log c_i, and that by
+    log noise half the noise times the trace of G over the results of unknown error.
     """
     kernel, y = data.kernel, data.y
     hyper = unpack(kernel, z)
     gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    factor = cholesky(gram + hyper.noise * np.eye(len(y)))
+    factor = cholesky(gram + np.diag(data.noise(hyper.noise)))
     mean = best_mean(factor, y)
     alpha = factor.solve(y - mean)
     value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
     pull = np.outer(alpha, alpha) - factor.inverse()
     weight = pull * gram
     by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
-    tail = [weight.sum(), hyper.noise * np.trace(pull)]
+    tail = [weight.sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
     prior_value, prior_gradient = log_prior(z)
     gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
     return float(value + prior_value), gradient, mean
@@ -233,12 +255,12 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     grown by half since the last fresh fit or when the previous fit explains little."""
     size = len(data)
     cold = previous is None or size >= COLD_GROWTH * previous.cold or size < previous.seen
-    if previous is not None and not cold and is_recent(previous, size):
+    if previous is not None and not cold and is_recent(previous, data):
         return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
     fitted, tried = data.for_fitting(), []
     if previous is not None:
         tried.append(climb(fitted, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
-        cold = cold or np.exp(tried[0][1][-1]) > NOISY
+        cold = cold or explains_little(fitted, np.exp(tried[0][1][-1]))
     if cold:
         tried += [climb(fitted, start, SCREENING) for start in cold_starts(data.kernel)]
         _, best = max(tried, key=lambda pair: pair[0])
@@ -251,17 +273,23 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     return Fit((with_mean(data, unpack(data.kernel, z)),), seen=size, cold=seen_cold)
 
 
-def is_recent(previous: Fit, size: int) -> bool:
+def is_recent(previous: Fit, data: Data) -> bool:
     """Whether a fit on many results that explains them may stand for a few more."""
-    few_more = LAZY_FROM < size < LAZY_GROWTH * previous.seen
-    return few_more and previous.hypers[0].noise <= NOISY
+    few_more = LAZY_FROM < len(data) < LAZY_GROWTH * previous.seen
+    return few_more and not explains_little(data, previous.hypers[0].noise)
+
+
+def explains_little(data: Data, noise: float) -> bool:
+    """Whether a fit calls most of the variance noise. Where every error is known it cannot: its
+    noise is then that of no result."""
+    return bool(noise > NOISY and data.fitted_noise.any())
 
 
 def with_mean(data: Data, hyper: Hyper) -> Hyper:
     """`hyper` with the best mean for the data."""
     kernel = data.kernel
     gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    factor = cholesky(gram + hyper.noise * np.eye(len(data)))
+    factor = cholesky(gram + np.diag(data.noise(hyper.noise)))
     return replace(hyper, mean=best_mean(factor, data.y))
 
 

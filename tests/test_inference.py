@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -14,6 +16,7 @@ from mercbo.inference import (
     Data,
     Fit,
     Hyper,
+    climb,
     cold_starts,
     fit_hmc,
     fit_map,
@@ -23,6 +26,7 @@ from mercbo.inference import (
     pack,
     prior,
     unpack,
+    with_mean,
 )
 from mercbo.kernel import Kernel
 
@@ -124,7 +128,7 @@ def test_a_collapsed_fit_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_fit_is_no_worse_than_a_climb_from_each_start() -> None:
-    from mercbo.inference import SCREENING, climb
+    from mercbo.inference import SCREENING
 
     data, _ = quadratic_data(15, 40, 1)
     reached = [climb(data, start, SCREENING)[0] for start in cold_starts(data.kernel)]
@@ -223,3 +227,141 @@ def test_prior_state_is_the_middle_of_the_prior(mixed: Space) -> None:
     kernel = Kernel(Encoding(mixed))
     z = pack(kernel, prior(kernel))
     np.testing.assert_allclose(z[:-2], np.log(2.0 / kernel.n))
+
+
+# -- known errors ------------------------------------------------------------------------------
+
+
+def with_errors(data: Data) -> Data:
+    """`data` with known errors of very different sizes, except for every third result."""
+    error = np.random.default_rng(0).uniform(0.1, 1.5, len(data))
+    error[::3] = np.nan
+    return replace(data, error=error)
+
+
+def dense(data: Data, hyper: Hyper) -> np.ndarray:
+    """The covariance of the results, its noise written out one by one."""
+    gram = data.kernel.gram(data.kernel.log_tables(hyper.beta), data.rows, data.hot)
+    noise = [hyper.noise if np.isnan(e) else max(e**2, 1e-6) for e in data.error]
+    return hyper.amplitude * gram + np.diag(noise)
+
+
+def dense_mean(data: Data, hyper: Hyper) -> float:
+    """The mode of the mean under its N(0, 1) prior, written out."""
+    weights = np.linalg.inv(dense(data, hyper)).sum(axis=0)
+    return float(weights @ data.y / (weights.sum() + 1.0))
+
+
+def test_noise_is_the_level_or_the_square_of_the_error(make_data, mixed) -> None:
+    data = make_data(mixed, 4)
+    assert (data.noise(0.2) == 0.2).all()
+    known = replace(data, error=np.array([0.5, np.nan, 0.0, 2.0]))
+    np.testing.assert_allclose(known.noise(0.2), [0.25, 0.2, 1e-6, 4.0])
+    nowhere = replace(data, error=np.full(4, np.nan))
+    z = np.full(data.kernel.n + 2, -1.0)
+    assert log_density(nowhere, z)[0] == log_density(data, z)[0]
+    assert (log_density(nowhere, z)[1] == log_density(data, z)[1]).all()
+
+
+def test_gradient_with_known_errors_is_the_finite_difference(small_space: Space, make_data) -> None:
+    data = with_errors(make_data(small_space, 12))
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        z = rng.normal(-1.0, 0.7, data.kernel.n + 2)
+        _, gradient, _ = log_density(data, z)
+        numeric = approx_fprime(z, lambda z: log_density(data, z)[0], 1e-6)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_density_with_known_errors_is_likelihood_times_prior(mixed: Space, make_data) -> None:
+    data = with_errors(make_data(mixed, 15))
+    z = np.random.default_rng(4).normal(-1.0, 0.5, data.kernel.n + 2)
+    value, _, mean = log_density(data, z)
+    cov = dense(data, unpack(data.kernel, z))
+    likelihood = multivariate_normal(np.full(15, mean), cov).logpdf(data.y)
+    constant = -0.5 * 15 * np.log(2 * np.pi)
+    prior_of_mean = norm.logpdf(mean) + 0.5 * np.log(2 * np.pi)
+    expected = likelihood - constant + prior_of_mean + log_prior(z)[0]
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_best_mean_weighs_results_by_their_errors(mixed: Space, make_data) -> None:
+    data = with_errors(make_data(mixed, 10))
+    z = np.full(data.kernel.n + 2, -1.0)
+    hyper = unpack(data.kernel, z)
+    expected = dense_mean(data, hyper)
+    assert with_mean(data, hyper).mean == pytest.approx(expected, rel=1e-9)
+    assert log_density(data, z)[2] == pytest.approx(expected, rel=1e-9)
+
+
+def test_where_all_errors_are_known_only_the_prior_governs_the_noise(mixed, make_data) -> None:
+    data = make_data(mixed, 12)
+    data = replace(data, error=np.linspace(0.1, 1.5, 12))
+    low = np.full(data.kernel.n + 2, -1.0)
+    high = np.append(low[:-1], -6.0)
+    by_prior = log_prior(low)[0] - log_prior(high)[0]
+    assert log_density(data, low)[0] - log_density(data, high)[0] == pytest.approx(by_prior)
+    assert log_density(data, low)[1][-1] == log_prior(low)[1][-1]
+    # a gain of 2e-9 of the density, about 20, ends a climb: d^2 / 8 = 4e-8; ten times that d
+    _, z = climb(data, low, 100)
+    assert z[-1] == pytest.approx(np.log(1e-3), abs=6e-3)
+
+
+def test_fitted_noise_is_that_of_the_results_of_unknown_error() -> None:
+    """Half the results are exact and say so: the noise of the others shows in full."""
+    data, _ = quadratic_data(8, 160, 0)
+    rng = np.random.default_rng(1)
+    exact = np.arange(160) % 2 == 0
+    y = data.y + np.where(exact, 0.0, 0.6 * rng.standard_normal(160))
+    noisy = Data(data.kernel, data.rows, y, np.where(exact, 1e-3, np.nan))
+    # a variance from 80 results has a relative standard error of sqrt(2 / 80) = 0.16
+    found = fit_map(noisy, None).hypers[0].noise
+    assert abs(found / 0.36 - 1) < 4 * np.sqrt(2 / 80)
+    assert fit_map(replace(noisy, error=None), None).hypers[0].noise < 0.36 / 1.5
+
+
+@pytest.mark.parametrize(("size", "seen"), [(80, 80), (120, 119)], ids=["refit", "left to stand"])
+def test_where_all_errors_are_known_a_large_noise_is_no_collapse(
+    size: int, seen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mercbo.inference.WARM_ITERATIONS", 0)  # the noise stays where it is
+    data, _ = quadratic_data(20, size, 0)
+    previous = fit_map(data, None).hypers[0]
+    fit = Fit((replace(previous, noise=0.99),), seen=size - 1, cold=size - 1)
+    error = np.full(size, 0.1)
+    known = fit_map(replace(data, error=error), fit)
+    assert (known.seen, known.cold) == (seen, size - 1)
+    # one result of unknown error is enough to look again
+    one_unknown = np.append(error[1:], np.nan)
+    assert fit_map(replace(data, error=one_unknown), fit).cold == size
+
+
+def test_for_fitting_carries_the_errors(mixed, make_data, monkeypatch) -> None:
+    monkeypatch.setattr("mercbo.inference.MOST_FITTED", 10)
+    data = with_errors(make_data(mixed, 30))
+    fitted = data.for_fitting()
+    assert len(fitted) == len(fitted.error) == 10
+    error_of = dict(zip(data.y, data.error, strict=True))
+    np.testing.assert_array_equal(fitted.error, [error_of[y] for y in fitted.y])
+    assert 0 < np.isnan(fitted.error).sum() < 10
+    assert replace(data, error=None).for_fitting().error is None
+
+
+@pytest.mark.parametrize("error", [np.zeros(6), np.array([0.0, np.nan] * 3), np.full(6, 100.0)])
+def test_awkward_errors_give_finite_states(error: np.ndarray) -> None:
+    space = Space.binary(4)
+    # each row twice, with results that differ: errors of zero contradict each other
+    rows = np.repeat(space.sample_rows(3, rng=np.random.default_rng(0)), 2, axis=0)
+    data = Data(Kernel(Encoding(space)), rows, np.array([1.0, -1, 1, -2, 1, -1]), error)
+    for inference in ("map", "hmc"):
+        fit = Model(inference=inference).fit(data, None, rng=np.random.default_rng(1))
+        for hyper in fit.hypers:
+            assert np.isfinite(pack(data.kernel, hyper)).all()
+            # amplitude over noise is 1e9 at most, which leaves 1e-6 of rounding
+            assert hyper.mean == pytest.approx(dense_mean(data, hyper), rel=1e-6)
+
+
+def test_hmc_sees_the_errors(mixed: Space, make_data) -> None:
+    data = with_errors(make_data(mixed, 20))
+    for hyper in fit_hmc(data, None, rng=np.random.default_rng(0)).hypers:
+        assert hyper.mean == pytest.approx(dense_mean(data, hyper), rel=1e-9)
