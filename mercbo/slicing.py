@@ -1,6 +1,7 @@
 """`inference="slice"`: univariate slice sampling with COMBO's priors, as the paper's code has it.
 
-Kernel: amplitude * (prod_i T_i + 1e-6 I) + noise * I. Priors, for centred and scaled y:
+Kernel: amplitude * (prod_i T_i + 1e-6 I) + noise * I, where a result of known error has its square
+in place of the noise. Priors, for centred and scaled y:
 
 - log beta_i in [-12, log 100], density log(1 + 2 / (beta_i / 5)^2), a horseshoe's envelope, read
   as a density of *log* beta_i, without the Jacobian of the change of variable; start 0. The
@@ -119,8 +120,8 @@ class Chain:
 
     def _factor(self, log_product: Floats, log_amplitude: float, log_noise: float) -> Factor:
         amplitude = np.exp(log_amplitude)
-        diagonal = (amplitude * NUGGET + np.exp(log_noise)) * np.eye(len(self.data))
-        return cholesky(amplitude * np.exp(log_product) + diagonal)
+        diagonal = amplitude * NUGGET + self.data.noise(float(np.exp(log_noise)))  # (N,)
+        return cholesky(amplitude * np.exp(log_product) + np.diag(diagonal))
 
     def _likelihood(self, factor: Factor) -> float:
         return log_likelihood(factor, self.data.y - self.mean)

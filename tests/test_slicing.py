@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import kstest, multivariate_normal
 
 from mercbo import Space
 from mercbo.encoding import Encoding
@@ -99,3 +101,39 @@ def test_the_state_is_carried_over() -> None:
     first = fit_slice(data, None, rng=rng)
     chain = Chain(data, first.hypers[0])
     np.testing.assert_allclose(chain.hyper().beta, first.hypers[0].beta)
+
+
+def test_likelihood_counts_known_errors() -> None:
+    """At several states of a chain, against the density with every variance written out."""
+    error = np.random.default_rng(6).uniform(0.1, 1.5, 25)
+    error[::3] = np.nan
+    data = replace(chain_data(), error=error)
+    chain, rng = Chain(data, None), np.random.default_rng(7)
+    for _ in range(3):
+        chain.sweep(rng=rng)
+        hyper = chain.hyper()
+        noise = np.where(np.isnan(error), hyper.noise, error**2)
+        product = np.exp(chain.tables.log_product(hyper.beta))
+        cov = hyper.amplitude * (product + 1e-6 * np.eye(25)) + np.diag(noise)
+        expected = multivariate_normal(np.full(25, hyper.mean), cov).logpdf(data.y)
+        factor = chain._factor(chain.log_product, chain.log_amplitude, chain.log_noise)
+        constant = -0.5 * 25 * np.log(2 * np.pi)
+        assert chain._likelihood(factor) == pytest.approx(expected - constant, rel=1e-9)
+
+
+def test_where_all_errors_are_known_the_likelihood_does_not_see_the_noise() -> None:
+    chain = Chain(replace(chain_data(), error=np.full(25, 0.3)), None)
+    little, much = (chain._factor(chain.log_product, 0.0, noise) for noise in (-10.0, 2.0))
+    assert (little.lower == much.lower).all()
+
+
+def test_errors_of_zero_are_held_at_the_floor() -> None:
+    data = replace(chain_data(), error=np.zeros(25))  # 25 results on 16 points: they contradict
+    fit = fit_slice(data, None, rng=np.random.default_rng(8))
+    hyper = fit.hypers[0]
+    assert np.isfinite([*hyper.beta, hyper.amplitude, hyper.noise, hyper.mean]).all()
+    chain = Chain(data, hyper)
+    lower = chain._factor(chain.log_product, chain.log_amplitude, chain.log_noise).lower
+    least = hyper.amplitude * (1 + 1e-6) + 1e-6
+    # the squared norms of the rows are the diagonal, without jitter
+    np.testing.assert_allclose((lower**2).sum(axis=1), least, rtol=1e-12)
