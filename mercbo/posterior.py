@@ -5,7 +5,8 @@
 | F      | weighted single-factor features at the data                                 | (N, D) |
 | Phi    | Mercer features of order <= m at the data, scaled by sqrt(W0)               | (N, d) |
 | W0     | amplitude * prod_i a_i                                                      |        |
-| Sigma  | covariance of what is observed: K + noise I, or Phi Phi' + noise I          | (N, N) |
+| D      | diagonal of the noise: the fitted one, or the square of a known error       | (N, N) |
+| Sigma  | covariance of what is observed: K + D, or Phi Phi' + D                      | (N, N) |
 | v      | Sigma^-1 (y - mean - Phi theta0 - eta), one per draw                        | (N,)   |
 
 A draw is theta = theta0 + Phi' v (Matheron's rule), with theta0 from the prior and eta from
@@ -75,7 +76,8 @@ class Posterior:
 
     @cached_property
     def _white(self) -> Floats:
-        return self.hyper.noise * np.eye(len(self.data))
+        """D."""
+        return np.diag(self.data.noise(self.hyper.noise))
 
     @cached_property
     def _sigma(self) -> Factor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,19 @@ def setting(space: Space, make_data, seed: int = 0) -> tuple[Data, Hyper]:
     return data, Hyper(beta, amplitude=1.7, noise=0.05, mean=0.3)
 
 
+def with_errors(data: Data) -> Data:
+    """`data` with known errors of very different sizes, one of them zero, and two unknown."""
+    error = np.geomspace(0.01, 3.0, len(data))
+    error[[0, 4, 6]] = 0.0, np.nan, np.nan
+    return replace(data, error=error)
+
+
+def noise_of(data: Data, hyper: Hyper) -> np.ndarray:
+    """The covariance of the noise, written out one by one."""
+    error = np.full(len(data), np.nan) if data.error is None else data.error
+    return np.diag([hyper.noise if np.isnan(e) else max(e**2, 1e-6) for e in error])
+
+
 def explicit(data: Data, hyper: Hyper, model: Model, rows: np.ndarray):
     """Phi at `rows` (features of order <= m) and the prior variances of theta, written out."""
     kernel = data.kernel
@@ -50,7 +65,7 @@ def closed_form(data: Data, hyper: Hyper, model: Model, rows: np.ndarray):
     if model.posterior == "projected":
         full = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
         observed = observed + full - at_data @ at_data.T
-    sigma = observed + hyper.noise * np.eye(len(data))
+    sigma = observed + noise_of(data, hyper)
     cross = (at_rows * upsilon) @ at_data.T
     gain = cross @ np.linalg.inv(sigma)
     mean = hyper.mean + gain @ (data.y - hyper.mean)
@@ -84,6 +99,23 @@ def test_law_3_draws_match_the_closed_form(space, posterior, weights, order, mak
 
 @pytest.mark.slow
 @pytest.mark.parametrize("posterior", ["truncated", "projected"])
+@pytest.mark.parametrize("weights", ["identity", "hierarchical"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_law_3_holds_with_known_errors(posterior, weights, order, make_data) -> None:
+    space = SPACES["mixed"]
+    data, hyper = setting(space, make_data)
+    data = with_errors(data)
+    model = Model(order=order, posterior=posterior, weights=weights, refine=False)
+    rows, rng = space.enumerate_rows(), np.random.default_rng(2)
+    drawn = Posterior(model, data, hyper)
+    values = np.array([drawn.draw(rng=rng).value(rows) for _ in range(DRAWS)])
+    assert_moments(values, *closed_form(data, hyper, model, rows))
+    with pytest.raises(AssertionError):  # the errors are large enough to tell
+        assert_moments(values, *closed_form(replace(data, error=None), hyper, model, rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
 def test_law_3_all_orders_together_are_the_exact_gp(posterior: str, make_data) -> None:
     space = SPACES["mixed"]
     data, hyper = setting(space, make_data)
@@ -105,8 +137,12 @@ def test_law_3_all_orders_together_are_the_exact_gp(posterior: str, make_data) -
 
 @pytest.mark.parametrize("posterior", ["truncated", "projected"])
 @pytest.mark.parametrize("weights", ["identity", "hierarchical"])
-def test_prediction_is_gaussian_conditioning(posterior: str, weights: str, make_data) -> None:
+@pytest.mark.parametrize("errors", [False, True], ids=["fitted noise", "known errors"])
+def test_prediction_is_gaussian_conditioning(
+    posterior: str, weights: str, errors: bool, make_data
+) -> None:
     data, hyper = setting(SPACES["mixed"], make_data)
+    data = with_errors(data) if errors else data
     rows = SPACES["mixed"].enumerate_rows()
     model = Model(posterior=posterior, weights=weights)
     everything = np.concatenate([rows, data.rows])
@@ -118,7 +154,7 @@ def test_prediction_is_gaussian_conditioning(posterior: str, weights: str, make_
         full = hyper.amplitude * kernel.gram(tables, everything, kernel.onehot(everything))
         joint = joint + full - phi @ phi.T
     m = len(rows)
-    gain = joint[:m, m:] @ np.linalg.inv(joint[m:, m:] + hyper.noise * np.eye(len(data)))
+    gain = joint[:m, m:] @ np.linalg.inv(joint[m:, m:] + noise_of(data, hyper))
     mean, variance = Posterior(model, data, hyper).predict(rows)
     np.testing.assert_allclose(mean, hyper.mean + gain @ (data.y - hyper.mean), atol=1e-9)
     expected = np.diag(joint[:m, :m] - gain @ joint[m:, :m])
@@ -150,3 +186,49 @@ def test_with_little_noise_a_path_goes_through_the_data(make_data) -> None:
     gap_path = np.abs(sample.path(rows) - data.y).mean()
     gap_low = np.abs(sample.value(rows) - data.y).mean()
     assert gap_path < gap_low
+
+
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
+def test_a_result_of_large_error_pulls_less(posterior: str, make_data) -> None:
+    """Two opposite results at opposite corners: half-way between them, the surer one wins."""
+    kernel = make_data(Space.binary(2), 0).kernel
+    corners, between = np.array([[0, 0], [1, 1]]), np.array([[0, 1]])
+    hyper = Hyper(np.full(2, 0.4), amplitude=1.0, noise=0.05, mean=0.0)
+    model = Model(posterior=posterior)
+    predicted = {}
+    for error in ((0.5, 0.5), (0.1, 1.0), (1.0, 0.1)):
+        data = Data(kernel, corners, np.array([1.0, -1.0]), np.array(error))
+        # two variables: order 2 is all there is, so that both posteriors are the exact one
+        gram = kernel.gram(kernel.log_tables(0.4 * np.ones(2)), corners, data.hot)
+        cross = kernel.gram(kernel.log_tables(0.4 * np.ones(2)), between, data.hot)
+        expected = cross @ np.linalg.solve(gram + np.diag(np.square(error)), data.y)
+        predicted[error] = Posterior(model, data, hyper).predict(between)[0]
+        np.testing.assert_allclose(predicted[error], expected, atol=1e-12)
+    assert abs(predicted[0.5, 0.5]) < 1e-12
+    assert predicted[0.1, 1.0] > 0.1
+    assert predicted[1.0, 0.1] == pytest.approx(-predicted[0.1, 1.0])
+
+
+@pytest.mark.parametrize("posterior", ["truncated", "projected"])
+def test_where_all_errors_are_known_the_fitted_noise_is_of_no_account(posterior, make_data) -> None:
+    data, hyper = setting(SPACES["mixed"], make_data)
+    data = replace(data, error=np.linspace(0.0, 1.0, len(data)))
+    rows, model = SPACES["mixed"].enumerate_rows(), Model(posterior=posterior)
+    one, other = (Posterior(model, data, replace(hyper, noise=noise)) for noise in (1e-6, 1.0))
+    assert (np.array(one.predict(rows)) == np.array(other.predict(rows))).all()
+    drawn = [p.draw(rng=np.random.default_rng(0)).value(rows) for p in (one, other)]
+    assert (drawn[0] == drawn[1]).all()
+
+
+def test_an_error_of_zero_pins_the_function(make_data) -> None:
+    """The floor of 1e-6 under the variance leaves a standard deviation of 1e-3 at most."""
+    space = Space.binary(4)
+    rows = space.enumerate_rows()[::2]
+    data = Data(make_data(space, 0).kernel, rows, np.linspace(-1.0, 1.0, 8), np.zeros(8))
+    hyper = Hyper(np.full(4, 0.3), amplitude=1.0, noise=0.5, mean=0.0)
+    mean, variance = Posterior(Model(), data, hyper).predict(rows)
+    # y - mean is 1e-6 Sigma^-1 y, |y| < 2, and no eigenvalue of Sigma is below that of K
+    gram = data.kernel.gram(data.kernel.log_tables(hyper.beta), rows, data.hot)
+    np.testing.assert_allclose(mean, data.y, atol=2e-6 / np.linalg.eigvalsh(gram)[0])
+    # a difference of numbers of size 1 leaves rounding of 1e-15 beside the 1e-6
+    assert (variance < 1e-6 + 1e-12).all()
