@@ -7,6 +7,17 @@
 >>> opt.tell(point, 3.2)
 """
 
+from mercbo.constraints import (
+    AllDifferent,
+    AtLeast,
+    AtMost,
+    Exactly,
+    Forbid,
+    Implies,
+    Linear,
+    Tied,
+    Where,
+)
 from mercbo.errors import (
     BackendError,
     MercboError,
@@ -21,16 +32,24 @@ from mercbo.errors import (
 from mercbo.model import Model
 from mercbo.optimizer import Observation, Optimizer, Prediction
 from mercbo.quadratic import Draw
-from mercbo.space import Binary, Categorical, Integer, Ordinal, Point, Space
+from mercbo.space import Space
+from mercbo.variables import Binary, Categorical, Integer, Ordinal, Point
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllDifferent",
+    "AtLeast",
+    "AtMost",
     "BackendError",
     "Binary",
     "Categorical",
     "Draw",
+    "Exactly",
+    "Forbid",
+    "Implies",
     "Integer",
+    "Linear",
     "MercboError",
     "Model",
     "NoResults",
@@ -46,4 +65,6 @@ __all__ = [
     "SpaceError",
     "SpaceExhausted",
     "StateError",
+    "Tied",
+    "Where",
 ]

@@ -1,8 +1,10 @@
-"""From one posterior draw to one point: solve, refine, and take the best that is new.
+"""From one posterior draw to one row: solve, refine, and take the best that is new.
 
 Thompson sampling: the draw is the acquisition function. Its quadratic problem goes to the
 backend; the answers, repaired and polished, and the best points measured so far are where
-descent on the sampled function of all orders starts.
+descent on the sampled function of all orders starts. Every step keeps to the feasible rows: moves
+that leave them are not taken, and where constraints bind, two variables move at once (a swap
+keeps a sum that no single move keeps).
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from mercbo import backend
-from mercbo.arrays import Floats, Rows
-from mercbo.design import key, unseen
+from mercbo.arrays import Floats, Index, Mask, Rows, key
+from mercbo.feasible import Feasible
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
+from mercbo.region import Region
 from mercbo.samples import Sample
 
 log = logging.getLogger(__name__)
@@ -28,71 +31,197 @@ POOL, INCUMBENTS = 16, 5
 RANDOM_STARTS = 32
 # Unseen points that stand in where everything around the minima has been seen.
 SPARE = 2000
+# Where constraints bind: minima that go on by pairs of moves, and first moves of such pairs.
+PAIRED, FIRST_MOVES = 6, 48
 RELATIVE_GAIN = 1e-12
 
 
 def thompson(
     draw: Draw,
+    score: Sample,
     kernel: Kernel,
     sampler: Any,
     incumbents: Rows,
     seen: Collection[bytes],
     *,
     rng: np.random.Generator,
-) -> Rows:
-    """The best unseen point of one draw, as a row."""
+) -> Rows | None:
+    """The unseen feasible row of lowest score; None where there is none left.
+
+    `score` is the draw's own sampled function, or that function weighed by something else.
+    """
+    feasible = draw.feasible
+    if feasible.region.table is not None:
+        return best_spare(score, feasible, seen, feasible.region.table.shape[0], rng=rng)
     pool = starts(draw, sampler, rng=rng)
     begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
-    rows, values, around = descend(draw.sample, kernel, begin)
-    chosen = best_unseen(kernel, rows, values, around, seen)
+    begin = begin if feasible.region.is_free else begin[feasible.region.allows(begin)]
+    moves = Moves(score, kernel, feasible.region)
+    rows, values, around = moves.descend(begin)
+    chosen = moves.best_unseen(rows, values, around, seen)
     if chosen is not None:
         return chosen
     log.debug("all points around the minima of a draw were seen; taking the best of others")
-    spare = unseen(draw.space, seen, SPARE, rng=rng)
-    return np.asarray(spare[int(draw.sample.path(spare).argmin())])
+    return best_spare(score, feasible, seen, SPARE, rng=rng)
+
+
+def best_spare(
+    score: Sample,
+    feasible: Feasible,
+    seen: Collection[bytes],
+    most: int,
+    *,
+    rng: np.random.Generator,
+) -> Rows | None:
+    """The lowest of up to `most` unseen feasible rows: all of them, where they are few."""
+    spare = feasible.unseen(seen, most, rng=rng)
+    return np.asarray(spare[int(score.path(spare).argmin())]) if len(spare) else None
 
 
 def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
-    """Distinct low points of the draw's acquisition problem, best first."""
+    """Distinct low feasible rows of the draw's acquisition problem, best first."""
     if not draw.is_quadratic:
-        return draw.space.sample_rows(RANDOM_STARTS, rng=rng)
+        return draw.feasible.sample(RANDOM_STARTS, rng=rng)
+    exact = backend.is_exact(sampler)
     constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
-    found = backend.solve(sampler, draw.constrained if constrained else draw.bqm, rng=rng)
-    return draw.rows_of(found)[:POOL]
+    model = draw.model_for(constrained=constrained, exact=exact)
+    rows = draw.rows_of(backend.solve(sampler, model, rng=rng), rng=rng)
+    if draw.feasible.region.predicates:
+        rows = rows[draw.feasible.region.allows(rows)]
+    if len(rows) == 0:
+        log.debug("the backend gave nothing feasible; starting from random feasible points")
+        rows = draw.feasible.unseen((), POOL, rng=rng)
+    return rows[:POOL]
 
 
-def descend(sample: Sample, kernel: Kernel, rows: Rows) -> tuple[Rows, Floats, Floats]:
-    """Follow the best one-variable move of the sampled function from each row until none gains.
+class Moves:
+    """Descent on a sampled function over the rows of a region.
 
-    Returns the minima (P, n), their values (P,), and the values of all their neighbours (P, L).
+    | symbol | meaning                                                          | shape  |
+    |--------|------------------------------------------------------------------|--------|
+    | around | the function where one variable takes another value, infinite    | (P, L) |
+    |        | where that row is not feasible; columns as in the kernel         |        |
     """
-    rows = rows.copy()
-    values = sample.path(rows)
-    around = sample.path_neighbours(rows)
-    active = np.arange(len(rows))
-    while True:
-        best = around[active].argmin(axis=1)
-        lowest = around[active, best]
-        gains = values[active] - lowest
-        moving = gains > RELATIVE_GAIN * (1.0 + np.abs(values[active]))
-        active, best, lowest = active[moving], best[moving], lowest[moving]
-        if len(active) == 0:
-            return rows, values, around
-        rows[active, kernel.level_variable[best]] = kernel.level_value[best]
-        values[active] = lowest
-        around[active] = sample.path_neighbours(rows[active])
 
+    def __init__(self, score: Sample, kernel: Kernel, region: Region) -> None:
+        self.score = score
+        self.kernel = kernel
+        self.region = region
+        # the region's level of each of the kernel's
+        self.level: Index = region.start[kernel.level_variable] + kernel.level_value
 
-def best_unseen(
-    kernel: Kernel, rows: Rows, values: Floats, around: Floats, seen: Collection[bytes]
-) -> Rows | None:
-    """The lowest of the minima and their neighbours that is not in `seen`."""
-    table = np.column_stack([values, around])  # (P, 1 + L); column 0 is the minimum itself
-    for flat in np.argsort(table, axis=None, kind="stable"):
-        which, column = divmod(int(flat), table.shape[1])
-        row: Rows = rows[which].copy()
-        if column:
-            row[kernel.level_variable[column - 1]] = kernel.level_value[column - 1]
-        if key(row) not in seen:
-            return row
-    return None
+    def around(self, rows: Rows) -> Floats:
+        values = self.score.path_neighbours(rows)
+        return values if self.region.is_free else np.where(self._open(rows), values, np.inf)
+
+    def _open(self, rows: Rows) -> Mask:
+        return np.asarray(self.region.moves(rows)[:, self.level])
+
+    def moved(self, rows: Rows, columns: Index) -> Rows:
+        """Each row with its variable of one column at that column's value."""
+        out = rows.copy()
+        out[np.arange(len(rows)), self.kernel.level_variable[columns]] = self.kernel.level_value[
+            columns
+        ]
+        return out
+
+    def descend(self, rows: Rows) -> tuple[Rows, Floats, Floats]:
+        """Follow the best feasible move from each row until none gains.
+
+        Returns the minima (P, n), their values (P,) and what is around them (P, L).
+        """
+        rows = rows.copy()
+        values, around = self.score.path(rows), self.around(rows)
+        self._singles(rows, values, around, np.arange(len(rows)))
+        if len(self.region.limits):
+            best = np.argsort(values, kind="stable")[:PAIRED]
+            while len(best):
+                best = self._pairs(rows, values, around, best)
+                self._singles(rows, values, around, best)
+        return rows, values, around
+
+    def _singles(self, rows: Rows, values: Floats, around: Floats, active: Index) -> None:
+        """Descend the rows of `active` in place by one-variable moves."""
+        while len(active):
+            best = around[active].argmin(axis=1)
+            lowest = around[active, best]
+            moving = values[active] - lowest > RELATIVE_GAIN * (1.0 + np.abs(values[active]))
+            active, best, lowest = active[moving], best[moving], lowest[moving]
+            if len(active) == 0:
+                return
+            new = self.moved(rows[active], best)
+            going = self._allowed(new)
+            around[active[~going], best[~going]] = np.inf
+            gone = active[going]
+            rows[gone], values[gone] = new[going], lowest[going]
+            around[gone] = self.around(rows[gone])
+
+    def _allowed(self, rows: Rows) -> Mask:
+        """What the predicates say about rows within the limits."""
+        if not self.region.predicates:
+            return np.ones(len(rows), dtype=np.bool_)
+        return self.region.allows(rows)
+
+    def _pairs(self, rows: Rows, values: Floats, around: Floats, active: Index) -> Index:
+        """Take the best pair of moves of each row of `active`, in place; those that gained."""
+        gained = []
+        for row in active.tolist():
+            for value, new in self.pairs_of(rows[row]):
+                if values[row] - value <= RELATIVE_GAIN * (1.0 + abs(values[row])):
+                    break
+                if self._allowed(new[np.newaxis])[0]:
+                    rows[row], values[row] = new, value
+                    around[row] = self.around(new[np.newaxis])[0]
+                    gained.append(row)
+                    break
+        return np.array(gained, dtype=np.intp)
+
+    def pairs_of(self, row: Rows) -> list[tuple[float, Rows]]:
+        """Rows within the limits that differ in two variables, lowest first: the first moves are
+        those of lowest value, feasible or not, the second moves are all that lead back."""
+        alone = self.score.path_neighbours(row[np.newaxis])[0]
+        barred = ~self.region.open[self.level]
+        barred |= row[self.kernel.level_variable] == self.kernel.level_value
+        first = np.argsort(np.where(barred, np.inf, alone), kind="stable")[:FIRST_MOVES]
+        first = first[~barred[first]]
+        if len(first) == 0:
+            return []
+        between = self.moved(np.repeat(row[np.newaxis], len(first), axis=0), first)
+        table = self.around(between)
+        # the second move changes another variable, and changes it
+        same = self.kernel.level_variable == self.kernel.level_variable[first][:, np.newaxis]
+        table[same | (row[self.kernel.level_variable] == self.kernel.level_value)] = np.inf
+        flat = np.argsort(table, axis=None, kind="stable")[: self.kernel.levels]
+        flat = flat[np.isfinite(table.ravel()[flat])]
+        which, second = np.divmod(flat, table.shape[1])
+        found = self.moved(between[which], second)
+        return list(zip(table.ravel()[flat].tolist(), found, strict=True))
+
+    def best_unseen(
+        self, rows: Rows, values: Floats, around: Floats, seen: Collection[bytes]
+    ) -> Rows | None:
+        """The lowest of the minima and what is around them that is not in `seen`."""
+        table = np.column_stack([values, around])  # (P, 1 + L); column 0 is the minimum itself
+        chosen, lowest = None, np.inf
+        for flat in np.argsort(table, axis=None, kind="stable"):
+            which, column = divmod(int(flat), table.shape[1])
+            if not np.isfinite(table[which, column]):
+                break
+            row: Rows = rows[which].copy()
+            if column:
+                row = self.moved(row[np.newaxis], np.array([column - 1]))[0]
+            if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
+                chosen, lowest = row, float(table[which, column])
+                break
+        if len(self.region.limits) == 0:
+            return chosen
+        # where constraints bind, what is around a seen minimum is two moves away
+        known = [i for i in np.argsort(values, kind="stable")[:PAIRED] if values[i] < lowest]
+        for which in known:
+            for value, row in self.pairs_of(rows[which]):
+                if value >= lowest:
+                    break
+                if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
+                    chosen, lowest = row, value
+                    break
+        return chosen

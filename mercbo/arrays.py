@@ -1,4 +1,4 @@
-"""The three kinds of array that travel inside mercbo, one dtype each."""
+"""The kinds of array that travel inside mercbo, one dtype each, and rows as dictionary keys."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+
+
+def key(row: Rows) -> bytes:
+    """A row as a dictionary key."""
+    return row.astype(np.int16).tobytes()
+
+
+def keys(rows: Rows) -> list[bytes]:
+    return [row.tobytes() for row in rows.astype(np.int16)]

@@ -7,6 +7,7 @@ are found by the entry-point group ``mercbo.backends``, so that other packages c
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -52,9 +53,17 @@ def resolve(backend: object) -> Any:
 
 def wants_constraints(sampler: Any, *, constrained: bool) -> bool:
     """Whether a sampler is to be given the constrained model: where there are constraints and it
-    takes them, or where it takes nothing else."""
+    takes them, where it is exact, or where it takes nothing else."""
     takes = callable(getattr(sampler, "sample_cqm", None))
-    return takes and (constrained or not callable(getattr(sampler, "sample", None)))
+    only = not callable(getattr(sampler, "sample", None))
+    return takes and (constrained or only or is_exact(sampler))
+
+
+def is_exact(sampler: Any) -> bool:
+    """Whether a sampler says (``properties["exact"]``) that it finds the minimum for certain: it
+    is then also told which points must not come back."""
+    properties = getattr(sampler, "properties", None)
+    return isinstance(properties, Mapping) and bool(properties.get("exact"))
 
 
 def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.SampleSet:
@@ -82,6 +91,9 @@ def _checked(found: Any, model: Any, call: Any) -> dimod.SampleSet:
             f"{who} answered with a {type(found).__name__}, a dimod.SampleSet was wanted"
         )
     if len(found) == 0:
+        # a constrained model may have no solution, or none that was found
+        if isinstance(model, dimod.ConstrainedQuadraticModel):
+            return found
         raise BackendError(f"{who} answered with no sample at all")
     missing = [variable for variable in model.variables if variable not in found.variables]
     if missing:

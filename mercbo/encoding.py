@@ -17,17 +17,25 @@ factor per bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from mercbo.arrays import Bits, Index, Mask, Rows
-from mercbo.space import Space, Value
+from mercbo.variables import Value, Variable
 
 Label: TypeAlias = tuple[str, Value]
 Code: TypeAlias = Literal["none", "bit", "one-hot", "binary"]
+
+
+class HasVariables(Protocol):
+    """A space or a region."""
+
+    @property
+    def variables(self) -> Mapping[str, Variable]: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Encoding:
     With ``native=True`` the binary-encoded variables are taken as one-hot groups as well: the
     layout in which every feasible one-variable move is a flip or a change inside a group.
 
-    >>> from mercbo.space import Binary, Categorical
+    >>> from mercbo import Binary, Categorical, Space
     >>> code = Encoding(Space({"base": Categorical("A C G".split()), "wash": Binary()}))
     >>> code.labels
     (('base', 'A'), ('base', 'C'), ('base', 'G'), ('wash', 1))
@@ -86,7 +94,7 @@ class Encoding:
     [[0, 0, 1, 1]]
     """
 
-    def __init__(self, space: Space, *, native: bool = False) -> None:
+    def __init__(self, space: HasVariables, *, native: bool = False) -> None:
         members: dict[tuple[str, int, Code, str], list[int]] = {}
         columns: list[list[int]] = []
         labels: list[Label] = []

@@ -19,18 +19,21 @@ sum), so descent then also takes pairs of moves.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mercbo.arrays import Bits, Floats, Index, Mask
+from mercbo.arrays import Bits, Floats, Index, Mask, Rows
 
 # A move must gain more than rounding does, or two states could follow each other for ever.
 RELATIVE_GAIN = 1e-12
 # A limit holds when it is broken by no more than this, relative to its coefficients.
 SLACK = 1e-9
+# A limit's coefficients are made whole by the smallest of these that leaves them exact.
+EXACT_SCALES = [10.0**k for k in range(10)]
 # Attempts to mend a state that breaks limits, each from a stronger shake.
 MENDING_ROUNDS = 30
 
@@ -58,22 +61,55 @@ class Limits:
         return len(self.low)
 
     @property
-    def _slack(self) -> Floats:
+    def slack(self) -> Floats:
         return np.asarray(SLACK * (1.0 + np.abs(self.matrix).sum(axis=1)))
 
     def holds(self, sides: Floats) -> Mask:
         """Whether left-hand sides (..., m) are all within the limits."""
-        slack = self._slack
+        slack = self.slack
         return np.asarray(((sides >= self.low - slack) & (sides <= self.high + slack)).all(axis=-1))
 
     def excess(self, sides: Floats) -> Floats:
         """By how much left-hand sides (..., m) break the limits, relative to the coefficients."""
         over = np.maximum(self.low - sides, 0.0) + np.maximum(sides - self.high, 0.0)
-        over = np.where(over <= self._slack, 0.0, over)
+        over = np.where(over <= self.slack, 0.0, over)
         return np.asarray((over / (1e-300 + np.abs(self.matrix).max(axis=1))).sum(axis=-1))
 
     def satisfied(self, states: Bits) -> Mask:
         return self.holds(states.astype(float) @ self.matrix.T)
+
+    def whole(self, number: int, *, most: float = np.inf) -> tuple[Rows, int | None, int | None]:
+        """One limit in whole numbers: coefficients, low and high (None: no such side).
+
+        The scale is one that makes them whole, if there is one of at most ten digits and if the
+        sum of the coefficients stays below `most`. Otherwise they are rounded, and what that may
+        change is given to both sides, so that no feasible state is lost.
+        """
+        row, sides = self.matrix[number], (self.low[number], self.high[number])
+        finite = [side for side in sides if np.isfinite(side)]
+        scale = min(
+            exact_scale(np.concatenate([row, finite])), most / max(np.abs(row).sum(), 1e-300)
+        )
+        whole = np.round(row * scale)
+        loose = float(np.abs(row * scale - whole).sum()) + 1e-6
+        low, high = sides
+        return (
+            whole.astype(np.int64),
+            math.ceil(low * scale - loose) if np.isfinite(low) else None,
+            math.floor(high * scale + loose) if np.isfinite(high) else None,
+        )
+
+
+def exact_scale(numbers: Floats) -> float:
+    """The smallest factor that makes the numbers whole: a power of ten, or that over the smallest
+    of them (thirds become ones); the largest power of ten where none does."""
+    sizes = np.abs(numbers[numbers != 0])
+    for unit in (1.0, float(sizes.min()) if len(sizes) else 1.0):
+        for power in EXACT_SCALES[:7]:
+            scaled = numbers * (power / unit)
+            if np.all(np.abs(scaled - np.round(scaled)) < 1e-9 * np.maximum(1.0, np.abs(scaled))):
+                return power / unit
+    return EXACT_SCALES[-1]
 
 
 def random_states(k: int, width: int, groups: Sequence[Index], *, rng: np.random.Generator) -> Bits:

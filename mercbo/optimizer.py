@@ -3,15 +3,16 @@
 The walk of an `ask`: history -> index rows and standardised y -> hyper-parameters (`model.py`)
 -> posterior -> draw -> acquisition problem -> backend -> repaired, polished, refined -> the best
 that is new -> a dict of the user's values, marked pending. A `tell` checks and appends; it does no
-model work.
+model work. Every call builds the new history first and then puts it in place, so that one that
+raises has changed nothing.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
@@ -20,25 +21,29 @@ import numpy as np
 from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import thompson
-from mercbo.arrays import Floats, Rows
-from mercbo.design import keys, space_filling
+from mercbo.arrays import Floats, Mask, Rows, keys
+from mercbo.design import space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
     BackendError,
     NoResults,
-    ResultError,
+    PointError,
     SettingError,
     SpaceExhausted,
     StateError,
     choose,
 )
+from mercbo.feasible import Feasible, conflict, is_empty
+from mercbo.history import History, Marked, mark
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
-from mercbo.space import Point, Space, is_single
+from mercbo.results import read_errors, read_values
+from mercbo.space import Predicates, Space, is_single
+from mercbo.variables import Point
 
 # First entry of a spawn key: which of the optimizer's independent random streams.
 ASKING, FITTING = 0, 1
@@ -75,6 +80,9 @@ class Optimizer:
         by the entry-point group ``mercbo.backends``) or any dimod sampler.
     model
         The statistical choices; `Model.paper()` for the paper's.
+    repeats
+        "never" asks for no point twice. "allow" is for noisy objectives: a point with a result may
+        be asked for again where the model gains most from that, and `best` goes by the model.
     n_initial
         Points of a space-filling random design before the model takes over; told results count.
         By default the number of variables, but at least 5 and at most 20.
@@ -96,6 +104,7 @@ class Optimizer:
         direction: str = "minimize",
         backend: object = "graph-cut",
         model: Model | None = None,
+        repeats: str = "never",
         n_initial: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -107,16 +116,14 @@ class Optimizer:
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
+        self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._asked = 0
-        self._rows = np.zeros((0, len(space)), dtype=np.int64)
-        self._values = np.zeros(0)
-        self._failed: dict[bytes, Rows] = {}
-        self._pending: dict[bytes, Rows] = {}
+        self._history = History.empty(len(space))
         # The fit of the last ask, where the next one starts, and whether no result came since.
         self._committed: Fit | None = None
         self._fresh = False
@@ -127,137 +134,211 @@ class Optimizer:
     @property
     def observations(self) -> list[Observation]:
         """Every result told, in the order told; replicates of a point stay apart."""
-        points = self.space.points(self._rows)
-        return [Observation(p, float(v)) for p, v in zip(points, self._values, strict=True)]
+        points = self.space.points(self._history.rows)
+        values = self._history.values.tolist()
+        return [Observation(p, v) for p, v in zip(points, values, strict=True)]
 
     @property
     def pending(self) -> list[Point]:
         """Points asked for and not yet told."""
-        return self._points_of(self._pending)
+        return self._points_of(self._history.pending)
 
     @property
     def failed(self) -> list[Point]:
         """Points whose result was NaN or None."""
-        return self._points_of(self._failed)
+        return self._points_of(self._history.failed)
+
+    @property
+    def best_observed(self) -> Observation:
+        """The observation with the best single value."""
+        self._need_results("there is no best")
+        where = int(np.argmin(self._sign * self._history.values))
+        point = self.space.points(self._history.rows[where : where + 1])[0]
+        return Observation(point, float(self._history.values[where]))
 
     @property
     def best(self) -> Observation:
-        """The observation with the best single value."""
-        if len(self._values) == 0:
-            raise NoResults("no result has been told yet, so there is no best")
-        where = int(np.argmin(self._sign * self._values))
-        point = self.space.points(self._rows[where : where + 1])[0]
-        return Observation(point, float(self._values[where]))
+        """The best point measured: by its value, or, with repeats allowed, by the model's mean,
+        which does not fall for a lucky measurement."""
+        if self.repeats == "never":
+            return self.best_observed
+        self._need_results("there is no best")
+        rows = np.unique(self._history.rows, axis=0)
+        points = self.space.points(rows)
+        mean = self.predict(points).mean
+        where = int(np.argmin(self._sign * mean))
+        return Observation(points[where], float(mean[where]))
 
     def __repr__(self) -> str:
+        history = self._history
         return (
-            f"Optimizer({len(self.space)} variables, {self.direction}, "
-            f"{len(self._values)} results, {len(self._failed)} failed, "
-            f"{len(self._pending)} pending)"
+            f"Optimizer({len(self.space)} variables, {self.direction}, {len(history)} results, "
+            f"{len(history.failed)} failed, {len(history.pending)} pending)"
         )
 
-    def _points_of(self, rows: dict[bytes, Rows]) -> list[Point]:
-        return self.space.points(self._stack(rows))
+    def _points_of(self, marked: Marked) -> list[Point]:
+        return self.space.points(self._history.stack(marked))
 
-    def _stack(self, rows: dict[bytes, Rows]) -> Rows:
-        return np.array(list(rows.values()), dtype=np.int64).reshape(len(rows), len(self.space))
+    def _need_results(self, otherwise: str) -> None:
+        if len(self._history) == 0:
+            raise NoResults(f"no result has been told yet, so {otherwise}")
 
     @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "minimize" else -1.0
 
-    @property
-    def _seen(self) -> set[bytes]:
-        return {*keys(self._rows), *self._failed, *self._pending}
+    # -- tell and correct ----------------------------------------------------------------------
 
-    # -- tell ----------------------------------------------------------------------------------
-
-    def tell(self, points: object, values: object) -> None:
+    def tell(self, points: object, values: object, *, std: object = None) -> None:
         """Report results: one point and its value, or several and as many values.
 
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
         asked for or not. NaN or None marks a failed evaluation: the point is not suggested again
-        and not regressed on. A point told again keeps all its results. Where anything is wrong
-        with the call, nothing of it is kept.
+        and not regressed on. A point told again keeps all its results. `std` is the standard
+        deviation of the measurement, where it is known: one for each result, or one for all.
+        Where anything is wrong with the call, nothing of it is kept.
         """
+        rows = self.space.feasible_rows(points)
+        results = read_values(points, values, len(rows))
+        self._become(self._history.told(rows, results, read_errors(points, std, len(rows))))
+
+    def amend(self, point: object, value: object, *, std: object = None) -> None:
+        """Correct the result of a point: `value` takes the place of all that it was told, a
+        failure included; NaN or None makes it a failure."""
+        row = self._one(point)
+        self._check(self._history.has_result(row), row, "has no result to amend")
+        if not is_single(point):
+            raise PointError("one point was wanted, a list came")
+        result, error = read_values(point, value, 1), read_errors(point, std, 1)
+        self._become(self._history.amended(row, float(result[0]), float(error[0])))
+
+    def forget(self, points: object) -> None:
+        """Drop all results and failures of some points; they may be suggested again."""
         rows = self.space.rows(points)
-        results = self._results(points, values)
-        if len(rows) != len(results):
-            raise ResultError(f"{len(rows)} points came with {len(results)} results")
-        good = ~np.isnan(results)
-        told = keys(rows)
-        for found, row, fine in zip(told, rows, good, strict=True):
-            self._pending.pop(found, None)
-            if fine:
-                self._failed.pop(found, None)
-            else:
-                self._failed[found] = row
-        if good.any():
-            self._rows = np.concatenate([self._rows, rows[good]])
-            self._values = np.concatenate([self._values, results[good]])
+        self._check(self._history.has_result(rows), rows, "has no result to forget")
+        self._become(self._history.forgotten(rows))
+
+    def cancel(self, points: object) -> None:
+        """Say that pending points will not be evaluated; they may be suggested again."""
+        rows = self.space.rows(points)
+        self._check(_among(rows, self._history.pending), rows, "is not pending")
+        self._become(self._history.cancelled(rows))
+
+    def retry(self, points: object) -> None:
+        """Take failures back: the points come again, with the next `ask`."""
+        rows = self.space.rows(points)
+        self._check(_among(rows, self._history.failed), rows, "has not failed")
+        self._become(self._history.retried(rows))
+
+    def _one(self, point: object) -> Rows:
+        rows = self.space.rows(point)
+        if len(rows) != 1:
+            raise PointError(f"one point was wanted, {len(rows)} came")
+        return rows
+
+    def _check(self, fine: Mask, rows: Rows, complaint: str) -> None:
+        for number in np.flatnonzero(~fine).tolist():
+            where = f"point {number}: " if len(rows) > 1 else ""
+            point = self.space.points(rows[number : number + 1])[0]
+            raise PointError(f"{where}{point} {complaint}")
+
+    def _become(self, history: History) -> None:
+        """Go on with another history; the model is fitted again if its data changed."""
+        before, self._history = self._history, history
+        if not _same_results(before, history):
             self._surrogate = None
             self._fresh = False
-
-    def _results(self, points: object, values: object) -> Floats:
-        if is_single(points):
-            if _is_listed(values) and not isinstance(values, (str, bytes)):
-                raise ResultError(f"one point takes one result, a list came: {values!r}")
-            return np.array([_result(values, "")])
-        if isinstance(values, (str, bytes, Mapping, Set)) or not _is_listed(values):
-            raise ResultError(f"a list of points needs a list of results, got {values!r}")
-        listed = list(values)  # type: ignore[call-overload]
-        return np.array([_result(v, f"result {i}: ") for i, v in enumerate(listed)], dtype=float)
 
     # -- ask -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self) -> Point: ...
+    def ask(self, *, fixed: dict[str, Any] | None = None) -> Point: ...
 
     @overload
-    def ask(self, k: int) -> list[Point]: ...
+    def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
 
-    def ask(self, k: int | None = None) -> Point | list[Point]:
+    def ask(
+        self, k: int | None = None, *, fixed: dict[str, Any] | None = None
+    ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
 
-        No point comes back that was told, failed or is pending. Where fewer than `k` such points
-        are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)`` gives what `k` calls
-        of ``ask()`` would.
+        No point comes back that was told, failed or is pending, and none that breaks a
+        constraint. `fixed` holds some variables at given values, for this call. Where fewer than
+        `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
+        gives what `k` calls of ``ask()`` would.
         """
         count = 1 if k is None else _count("k", k)
-        seen = self._seen
-        left = self.space.size - len(seen)
+        feasible = self._feasible(fixed)
+        seen = self._history.seen(repeats=self.repeats == "allow")
+        left = feasible.left(seen, count)
         if left < count:
-            raise SpaceExhausted(
-                f"{count} asked for, {left} left: all other of the {self.space.size} points "
-                "are told, failed or pending",
-                left=left,
-            )
+            raise self._exhausted(count, left, fixed)
         rows: list[Rows] = []
-        modelled = not self._designing(len(self._pending) + count - 1)
-        with threads_for(len(self._values)):
+        modelled = not self._designing(len(self._history.pending) + count - 1)
+        with threads_for(len(self._history)):
             for number in range(self._asked, self._asked + count):
-                row = self._suggest(number, seen, rows)
+                row = self._suggest(number, feasible, seen, rows)
+                if row is None:
+                    raise self._exhausted(count, len(rows), fixed)
                 rows.append(row)
                 seen.update(keys(row[np.newaxis]))
         chosen = np.stack(rows)
-        self._pending.update(zip(keys(chosen), rows, strict=True))
+        self._history = self._history.asked(chosen)
         self._asked += count
         if modelled and self._surrogate is not None:
             self._committed, self._fresh = self._surrogate.fit, True
         points = self.space.points(chosen)
         return points[0] if k is None else points
 
+    def _feasible(self, fixed: dict[str, Any] | None) -> Feasible:
+        """The rows that an ask may choose from."""
+        if fixed is None:
+            return self.space.feasible
+        region = self.space.region
+        levels = [int(region.start[i]) + value for i, value in self.space.partial(fixed).items()]
+        feasible = Feasible(region.fixed(levels))
+        if region.table is not None and feasible.left((), 1) == 0:
+            raise PointError(f"fixed={fixed}: no row of the table has these values")
+        if region.table is None and is_empty(feasible.region):
+            blamed = "; ".join(map(repr, conflict(region, levels)))
+            raise PointError(f"fixed={fixed} cannot hold together with {blamed}")
+        return feasible
+
+    def _exhausted(self, count: int, left: int, fixed: dict[str, Any] | None) -> SpaceExhausted:
+        among = f" with fixed={fixed}" if fixed else ""
+        told = "" if self.repeats == "allow" else "told, "
+        return SpaceExhausted(
+            f"{count} asked for, {left} left: all other points of the space{among} are {told}"
+            "failed or pending",
+            left=left,
+        )
+
     def _designing(self, waiting: int) -> bool:
         """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
-        return len(self._values) == 0 or len(self._values) + waiting < self.n_initial
+        return len(self._history) == 0 or len(self._history) + waiting < self.n_initial
 
-    def _suggest(self, number: int, seen: set[bytes], batch: Sequence[Rows]) -> Rows:
+    def _suggest(
+        self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]
+    ) -> Rows | None:
+        again = self._retry(feasible, seen)
+        if again is not None:
+            return again
         rng = self._rng(ASKING, number)
-        if self._designing(len(self._pending) + len(batch)):
-            placed = [self._rows, self._stack(self._pending), *(r[np.newaxis] for r in batch)]
-            return space_filling(self.space, seen, np.concatenate(placed), rng=rng)
-        draw = self._draw(number, rng)
-        return thompson(draw, self._kernel, self._sampler, self._incumbents, seen, rng=rng)
+        history = self._history
+        if self._designing(len(history.pending) + len(batch)):
+            placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
+            return space_filling(feasible, seen, np.concatenate(placed), rng=rng)
+        draw = self._draw(number, rng, feasible)
+        return thompson(
+            draw, draw.sample, self._kernel, self._sampler, self._incumbents, seen, rng=rng
+        )
+
+    def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
+        """A failed point that is to be asked for again and may be."""
+        for found, row in self._history.retries.items():
+            if found not in seen and feasible.region.allows(row[np.newaxis])[0]:
+                return row
+        return None
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -267,15 +348,15 @@ class Optimizer:
         By default the draw that the next ``ask()`` will use, the same until then; pass a
         generator for others. Without results it is a draw from the prior.
         """
-        with threads_for(len(self._values)):
-            return self._draw(self._asked, self._rng(ASKING, self._asked) if rng is None else rng)
+        rng = self._rng(ASKING, self._asked) if rng is None else rng
+        with threads_for(len(self._history)):
+            return self._draw(self._asked, rng, self.space.feasible)
 
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""
-        if len(self._values) == 0:
-            raise NoResults("no result has been told yet, so nothing can be predicted")
+        self._need_results("nothing can be predicted")
         rows = self.space.rows(points)
-        with threads_for(len(self._values)):
+        with threads_for(len(self._history)):
             pairs = [posterior.predict(rows) for posterior in self._model_of_now().posteriors]
         means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
         variance = variances.mean(axis=0) + means.var(axis=0)
@@ -283,23 +364,24 @@ class Optimizer:
         mean = self._sign * (centre + spread * means.mean(axis=0)) * size
         return Prediction(mean, spread * np.sqrt(variance) * size)
 
-    def _draw(self, number: int, rng: np.random.Generator) -> Draw:
+    def _draw(self, number: int, rng: np.random.Generator, feasible: Feasible) -> Draw:
         posteriors = self._model_of_now().posteriors
         sample = posteriors[number % len(posteriors)].draw(rng=rng)
-        seen = [
-            np.unique(self._rows, axis=0),
-            self._stack(self._failed),
-            self._stack(self._pending),
-        ]
-        return Draw(self.space, self._encoding, self._native, sample, np.concatenate(seen))
+        history = self._history
+        told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
+        barred = [told, history.stack(history.failed), history.stack(history.pending)]
+        encodings = self._encoding, self._native
+        return Draw(self.space, *encodings, sample, np.concatenate(barred), feasible)
 
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
             # Through `size`, so that the largest floats do not overflow.
             size, centre, spread = self._units
-            y = (self._sign * self._values / size - centre) / spread
-            data = Data(self._kernel, self._rows, y)
+            y = (self._sign * self._history.values / size - centre) / spread
+            error = self._history.errors / size / spread
+            known = None if np.isnan(error).all() else error
+            data = Data(self._kernel, self._history.rows, y, known)
             if self._fresh and self._committed is not None:
                 fit = self._committed
             else:
@@ -311,10 +393,10 @@ class Optimizer:
     @property
     def _units(self) -> tuple[float, float, float]:
         """Size of the results, and centre and spread of the results over their size."""
-        if len(self._values) == 0:
+        if len(self._history) == 0:
             return 1.0, 0.0, 1.0
-        size = float(np.abs(self._values).max()) or 1.0
-        y = self._sign * self._values / size
+        size = float(np.abs(self._history.values).max()) or 1.0
+        y = self._sign * self._history.values / size
         spread = float(np.std(y))
         # A spread below rounding is no spread.
         return size, float(np.mean(y)), spread if spread > 1e-14 else 1.0
@@ -322,7 +404,7 @@ class Optimizer:
     @property
     def _incumbents(self) -> Rows:
         """Points measured so far, best first."""
-        return self._rows[np.argsort(self._sign * self._values, kind="stable")]
+        return self._history.rows[np.argsort(self._sign * self._history.values, kind="stable")]
 
     @cached_property
     def _encoding(self) -> Encoding:
@@ -349,49 +431,63 @@ class Optimizer:
             "direction": self.direction,
             "backend": self.backend if isinstance(self.backend, str) else None,
             "model": self.model.to_dict(),
+            "repeats": self.repeats,
             "n_initial": self.n_initial,
             "entropy": self._entropy,
             "asked": self._asked,
-            "points": self.space.points(self._rows),
-            "values": self._values.tolist(),
+            "points": self.space.points(self._history.rows),
+            "values": self._history.values.tolist(),
+            "errors": [None if np.isnan(e) else e for e in self._history.errors.tolist()],
             "failed": self.failed,
             "pending": self.pending,
+            "retries": self._points_of(self._history.retries),
             "fit": self._committed.to_dict() if self._committed else None,
             "fresh": self._fresh,
         }
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], *, backend: object = None) -> Optimizer:
-        """An optimizer in the state of `to_dict`; `backend` replaces the one it names."""
+    def from_dict(
+        cls,
+        state: dict[str, Any],
+        *,
+        backend: object = None,
+        where: Predicates | None = None,
+    ) -> Optimizer:
+        """An optimizer in the state of `to_dict`; `backend` replaces the one it names, `where`
+        gives the predicates of the space's `Where` constraints."""
         try:
-            return cls._rebuilt(state, backend)
+            return cls._rebuilt(state, backend, where)
         except (StateError, BackendError):
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(f"not the whole state of a run ({error!r})") from error
 
     @classmethod
-    def _rebuilt(cls, state: dict[str, Any], backend: object) -> Optimizer:
+    def _rebuilt(
+        cls, state: dict[str, Any], backend: object, where: Predicates | None
+    ) -> Optimizer:
         named = state["backend"] if backend is None else backend
         if named is None:
             raise StateError(
                 "the run used a sampler object as its backend, which a file cannot hold; "
                 "pass it again: backend=..."
             )
-        space = Space.from_dict(state["space"])
+        space = Space.from_dict(state["space"], where=where)
         opt = cls(
             space,
             direction=state["direction"],
             backend=named,
             model=Model(**state["model"]),
+            repeats=state["repeats"],
             n_initial=state["n_initial"],
             seed=state["entropy"],
         )
         if state["points"]:
-            opt.tell(state["points"], state["values"])
-        for name, home in (("failed", opt._failed), ("pending", opt._pending)):
-            rows = space.rows(state[name])
-            home.update(zip(keys(rows), rows, strict=True))
+            opt.tell(state["points"], state["values"], std=state["errors"])
+        failed, pending, retries = (
+            mark(space.feasible_rows(state[name])) for name in ("failed", "pending", "retries")
+        )
+        opt._history = replace(opt._history, failed=failed, pending=pending, retries=retries)
         opt._asked = _count("asked", state["asked"], least=0)
         _count("entropy", state["entropy"], least=0)
         opt._committed = Fit.from_dict(state["fit"]) if state["fit"] else None
@@ -401,15 +497,36 @@ class Optimizer:
         return opt
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to a JSON file, whole or not at all."""
+        """Write the run to a JSON file, whole or not at all.
+
+        Predicates (`Where`) cannot be written: a warning names those that `load` will want.
+        """
         snapshot.write(path, self.to_dict())
+        names = [predicate.name for predicate in self.space.region.predicates]
+        if names:
+            wanted = ", ".join(f"{name!r}: ..." for name in names)
+            warnings.warn(
+                f"{path} does not hold the predicate{'s' * (len(names) > 1)} "
+                f"{', '.join(map(repr, names))}; load it with where={{{wanted}}}",
+                stacklevel=2,
+            )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, backend: object = None) -> Optimizer:
-        """Read a run back: its next suggestion is the one that the saved run would have given."""
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        backend: object = None,
+        where: Predicates | None = None,
+    ) -> Optimizer:
+        """Read a run back: its next suggestion is the one that the saved run would have given.
+
+        `backend` takes the place of a sampler object, `where` maps the names of predicates to
+        them; both cannot be held by a file.
+        """
         state = snapshot.read(path)
         try:
-            return cls.from_dict(state, backend=backend)
+            return cls.from_dict(state, backend=backend, where=where)
         except StateError as error:
             raise StateError(f"{path}: {error}") from error
 
@@ -441,23 +558,14 @@ def _entropy(seed: int | None) -> int:
     return _count("seed", seed, least=0)
 
 
-def _is_listed(value: object) -> bool:
-    """Whether `value` holds several: a list, an array that is not 0-d, a Series."""
-    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+def _among(rows: Rows, marked: Marked) -> Mask:
+    return np.array([found in marked for found in keys(rows)], dtype=np.bool_)
 
 
-def _result(value: object, where: str) -> float:
-    """A told result as a float; NaN and None say that the evaluation failed."""
-    if value is None:
-        return math.nan
-    if isinstance(value, (str, bytes, complex, np.complexfloating)) or _is_listed(value):
-        raise ResultError(f"{where}{value!r} is not a number")
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ResultError(f"{where}{value!r} is not a number") from None
-    except OverflowError:
-        number = math.inf
-    if math.isinf(number):
-        raise ResultError(f"{where}{value!r} is infinite; tell NaN or None for a failed evaluation")
-    return number
+def _same_results(one: History, other: History) -> bool:
+    """Whether two histories say the same of the objective."""
+    return one.values is other.values or (
+        np.array_equal(one.rows, other.rows)
+        and np.array_equal(one.values, other.values)
+        and np.array_equal(one.errors, other.errors, equal_nan=True)
+    )

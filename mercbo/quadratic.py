@@ -14,13 +14,20 @@ the best feasible one:
   ``(name, "and r")`` that stand for the product of the r highest ones of k - 1. Clearing the
   highest bit always mends, so P >= -min h of that bit suffices.
 
+With constraints on the space these arguments fail, because mending a group may break a
+constraint. All penalties then have one strength, U - B: U is the energy of a known feasible point
+and B a lower bound over all bits, so that whatever breaks anything, by 1 or more in whole numbers,
+ends above U. Limits become squares with slack bits by dimod, "at most one of these bits" products
+of pairs without slack, in whole numbers as `Limits.whole` gives them.
+
 Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every point p.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,12 +38,19 @@ from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index, Rows
 from mercbo.encoding import Block, Encoding, Label
 from mercbo.errors import MercboError, PointError
+from mercbo.export import Levels, binary_model, constrained_model, exclude
+from mercbo.feasible import Feasible, mend
 from mercbo.features import Quadratic, quadratic
 from mercbo.samples import QuadraticSample, Sample
-from mercbo.space import Point, Space
+from mercbo.space import Space
+from mercbo.variables import Point
 
 # Added to each penalty, relative to the largest coefficient, so that mending always pays.
 MARGIN = 1e-2
+# Whole coefficients of a limit in the BQM add up to at most this: slack bits stay below 16.
+WHOLE_SUM = 2.0**15
+# Feasible points whose best value sets the strength of penalties.
+EXAMPLES = 64
 
 
 class Draw:
@@ -49,8 +63,10 @@ class Draw:
         native: Encoding,
         sample: Sample,
         excluded: Rows,
+        feasible: Feasible | None = None,
     ) -> None:
         self.space = space
+        self.feasible = space.feasible if feasible is None else feasible
         self.encoding = encoding
         self.native = native
         self.sample = sample
@@ -66,59 +82,81 @@ class Draw:
         return float(self.sample.value(self._one(point))[0])
 
     def encode(self, point: object) -> dict[Label, int]:
-        """The bits of one point, auxiliary ones included: a sample of `bqm`."""
-        bits = self.encoding.to_bits(self._one(point))
-        chained = np.concatenate([bits, self._auxiliary_bits(bits)], axis=1)
-        return dict(zip(self._labels, chained[0].tolist(), strict=True))
+        """The bits of one feasible point, auxiliary ones included: a sample of `bqm`."""
+        row = self.space.feasible_rows(self._point(point))
+        bits = self.encoding.to_bits(row)
+        parts = [bits, self._auxiliary_bits(bits), self._levels.value_bits(row)]
+        known = np.concatenate(parts, axis=1)[0]
+        sample = dict(zip(self._labels, known.tolist(), strict=True))
+        for slack in self._slacks:
+            sample.update(slack.values(sample))
+        return sample
 
     def decode(self, sample: Mapping[Any, Any]) -> Point | None:
-        """The point of one sample of `bqm` or `cqm`; None where its bits mean no point."""
+        """The point of one sample of `bqm` or `cqm`; None where its bits mean no feasible point."""
         missing = [label for label in self.encoding.labels if label not in sample]
         if missing:
             raise PointError(f"the sample has no value for {missing[0]}")
         bits = np.array([[sample[label] > 0 for label in self.encoding.labels]], dtype=np.int8)
         rows, valid = self.encoding.from_bits(bits)
-        return self.space.points(rows)[0] if valid.all() else None
+        fine = valid.all() and self.feasible.region.allows(rows).all()
+        return self.space.points(rows)[0] if fine else None
 
     @cached_property
     def bqm(self) -> dimod.BinaryQuadraticModel:
-        """The sample as a binary quadratic model with penalties; labels as in `encoding.py`."""
+        """The sample as a binary quadratic model with penalties; labels as in `encoding.py`, and
+        slack bits where constraints need them."""
         linear, coupling, offset = self._penalised
-        return _model(linear, coupling, offset, self._labels)
+        bqm = binary_model(linear, coupling, offset, self._labels)
+        for row in self._penalised_rows:
+            row.add_to(bqm, self._strength)
+        return bqm
 
     @cached_property
     def cqm(self) -> dimod.ConstrainedQuadraticModel:
         """The sample as a constrained model: one discrete constraint per one-hot group, one
-        inequality per binary-encoded variable with unused codewords, and one inequality per
-        point that must not come back (seen, failed or pending)."""
-        cqm = copy.deepcopy(self.constrained)
-        labels = self.encoding.labels
-        for number, bits in enumerate(self.encoding.to_bits(self.excluded).tolist()):
-            # at least one bit differs: sum over ones of (1 - x) + sum over zeros of x >= 1
-            terms = [(label, -1 if bit else 1) for label, bit in zip(labels, bits, strict=True)]
-            if terms:
-                cqm.add_constraint(
-                    terms, sense=">=", rhs=1 - sum(bits), label=f"not excluded point {number}"
-                )
-        return cqm
+        inequality per binary-encoded variable with unused codewords, the constraints of the space
+        (predicates and tables aside), and one inequality per point that must not come back (seen,
+        failed or pending)."""
+        return self._with_exclusions(self.constrained, self.encoding)
 
     # -- the optimizer's side ------------------------------------------------------------------
 
     @cached_property
     def constrained(self) -> dimod.ConstrainedQuadraticModel:
-        """`cqm` without the points that must not come back: what an `ask` hands to a backend, as
-        it drops these points itself and each would cost the backend a constraint."""
-        form, labels = self.form, self.encoding.labels
-        cqm = dimod.ConstrainedQuadraticModel()
-        cqm.set_objective(_model(form.linear, form.coupling, form.offset, labels))
-        for group in self.encoding.groups:
-            members = [labels[c] for c in group]
-            cqm.add_discrete(members, label=f"one value of {members[0][0]}")
-        for columns, size in self._unused:
-            terms = [(labels[c], 2**j) for j, c in enumerate(columns)]
-            name = labels[columns[0]][0]
-            cqm.add_constraint(terms, sense="<=", rhs=size - 1, label=f"code of {name}")
+        """`cqm` without the points that must not come back: what an `ask` hands to a backend that
+        would not make use of them, as it drops these points itself."""
+        form = self.form
+        objective = binary_model(form.linear, form.coupling, form.offset, self.encoding.labels)
+        return constrained_model(self._levels, objective, self._unused)
+
+    def model_for(self, *, constrained: bool, exact: bool) -> Any:
+        """What an `ask` hands to a backend: the BQM, or the constrained model over the native
+        layout, in which moves keep to the constraints; with exclusions for an exact solver."""
+        if not constrained:
+            return self.bqm
+        native = self.constrained
+        if self.native is not self.encoding:
+            form = self.native_form
+            objective = binary_model(form.linear, form.coupling, form.offset, self.native.labels)
+            native = constrained_model(self._native_levels, objective, ())
+        return self._with_exclusions(native, self.native) if exact else native
+
+    def _with_exclusions(
+        self, model: dimod.ConstrainedQuadraticModel, encoding: Encoding
+    ) -> dimod.ConstrainedQuadraticModel:
+        cqm = copy.deepcopy(model)
+        exclude(cqm, encoding.labels, encoding.to_bits(self.excluded))
         return cqm
+
+    @cached_property
+    def _levels(self) -> Levels:
+        return Levels(self.feasible.region, self.encoding)
+
+    @cached_property
+    def _native_levels(self) -> Levels:
+        same = self.native is self.encoding
+        return self._levels if same else Levels(self.feasible.region, self.native)
 
     @cached_property
     def form(self) -> Quadratic:
@@ -135,15 +173,18 @@ class Draw:
         return isinstance(self.sample, QuadraticSample)
 
     def _one(self, point: object) -> Rows:
+        return self.space.rows(self._point(point))
+
+    def _point(self, point: object) -> object:
         rows = self.space.rows(point)
         if len(rows) != 1:
             raise PointError(f"one point was wanted, {len(rows)} came")
-        return rows
+        return point
 
     @property
     def is_constrained(self) -> bool:
-        """Whether some states of the bits mean no point."""
-        return bool(self.encoding.groups or self._unused)
+        """Whether some states of the bits mean no feasible point."""
+        return bool(self.encoding.groups or self._unused) or not self.feasible.region.is_free
 
     def _quadratic(self, encoding: Encoding) -> Quadratic:
         if not isinstance(self.sample, QuadraticSample):
@@ -152,23 +193,31 @@ class Draw:
             )
         return quadratic(self.sample.kernel, self.sample.w, self.sample.low, encoding)
 
-    def rows_of(self, found: dimod.SampleSet) -> Rows:
+    def rows_of(self, found: dimod.SampleSet, *, rng: np.random.Generator) -> Rows:
         """The distinct feasible points of a sample set, repaired and polished, best first."""
-        labels = self.encoding.labels
-        if not labels:
+        native = all(label in found.variables for label in self.native.labels)
+        encoding, form = (self.native, self.native_form) if native else (self.encoding, self.form)
+        if not encoding.labels:
             return np.zeros((1, len(self.space)), dtype=np.int64)
-        order = [found.variables.index(label) for label in labels]
+        order = [found.variables.index(label) for label in encoding.labels]
         bits = (found.record.sample[:, order] > 0).astype(np.int8)
-        form = self.form
-        mended = moves.repair(form.linear, form.coupling, self.encoding.groups, bits)
-        rows, _ = self.encoding.from_bits(mended)
+        mended = moves.repair(form.linear, form.coupling, encoding.groups, bits)
+        rows, _ = encoding.from_bits(mended)
+        region = self.feasible.region
+        if not region.is_free:
+            fine = region.holds(rows)
+            if not fine.all():
+                rows = np.concatenate([rows[fine], mend(region, rows[~fine], rng=rng)])
         return self.polish(rows)
 
     def polish(self, rows: Rows) -> Rows:
-        """Descend the quadratic by one-variable moves; distinct local minima, best first."""
+        """Descend the quadratic by moves within the limits; distinct local minima, best first."""
         form = self.native_form
         states = np.unique(self.native.to_bits(rows), axis=0)
-        polished, energy = moves.descend(form.linear, form.coupling, self.native.groups, states)
+        limits = None if self.feasible.region.is_free else self._native_levels.limits
+        polished, energy = moves.descend(
+            form.linear, form.coupling, self.native.groups, states, limits
+        )
         _, first = np.unique(polished, axis=0, return_index=True)
         best = first[np.argsort(energy[first], kind="stable")]
         return self.native.from_bits(polished[best])[0]
@@ -196,13 +245,14 @@ class Draw:
 
     @cached_property
     def _labels(self) -> tuple[Label, ...]:
-        """Labels of the bqm: the encoding's, then the auxiliary ones."""
+        """Labels of the bqm before slack: the encoding's, the auxiliary and the linked ones."""
         extra = [
             (self.encoding.labels[c.columns[0]][0], f"and {r + 2}")
             for c in self._comparisons
             for r in range(c.auxiliaries)
         ]
-        return (*self.encoding.labels, *extra)
+        linked = self._levels.labels[self.encoding.width :]
+        return (*self.encoding.labels, *extra, *linked)
 
     def _auxiliary_bits(self, bits: Bits) -> Bits:
         columns = [c.products(bits) for c in self._comparisons]
@@ -220,15 +270,104 @@ class Draw:
         highest = form.linear + np.maximum(form.coupling, 0.0).sum(axis=1)
         largest = max(np.abs(form.linear).max(initial=0.0), np.abs(form.coupling).max(initial=0.0))
         margin = MARGIN * largest if largest > 0 else 1.0
+        free = self.feasible.region.is_free
         for group in self.encoding.groups:
-            strength = group_penalty(lowest[group], highest[group]) + margin
+            needed = group_penalty(lowest[group], highest[group]) if free else self._needed
+            strength = needed + margin
             offset += strength
             linear[group] -= strength
             coupling[np.ix_(group, group)] += 2 * strength * (1.0 - np.eye(len(group)))
         for comparison in self._comparisons:
-            strength = max(0.0, -float(lowest[comparison.columns[-1]])) + margin
+            needed = max(0.0, -float(lowest[comparison.columns[-1]])) if free else self._needed
+            strength = needed + margin
             comparison.penalise(linear, coupling, strength)
         return linear, coupling, offset
+
+    @cached_property
+    def _needed(self) -> float:
+        """U - B of the module's docstring."""
+        form = self.form
+        rng = np.random.default_rng(0)  # the same examples for every draw
+        known = float(self.sample.value(self.feasible.sample(EXAMPLES, rng=rng)).min())
+        half = form.linear + 0.5 * np.minimum(form.coupling, 0.0).sum(axis=1)
+        return known - (form.offset + float(np.minimum(half, 0.0).sum()))
+
+    @property
+    def _strength(self) -> float:
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in self._parts)
+        return self._needed + (MARGIN * largest if largest > 0 else 1.0)
+
+    @property
+    def _parts(self) -> tuple[Floats, Floats]:
+        return self.form.linear, self.form.coupling
+
+    @cached_property
+    def _penalised_rows(self) -> list[PenalisedRow]:
+        """The limits of the region in whole numbers, those that always hold left out."""
+        return [] if self.feasible.region.is_free else list(self._rows_in_whole_numbers())
+
+    def _rows_in_whole_numbers(self) -> Iterator[PenalisedRow]:
+        levels = self._levels
+        for number in range(len(levels.limits)):
+            weights, low, high = levels.limits.whole(number, most=WHOLE_SUM)
+            terms = [(levels.labels[c], int(weights[c])) for c in np.flatnonzero(weights)]
+            least = sum(min(w, 0) for _, w in terms)
+            most = sum(max(w, 0) for _, w in terms)
+            low = least if low is None else max(low, least)
+            high = most if high is None else min(high, most)
+            if low > least or high < most:
+                yield PenalisedRow(f"{number}", terms, low, high)
+
+    @cached_property
+    def _slacks(self) -> list[PenalisedRow]:
+        return [row for row in self._penalised_rows if row.slack]
+
+
+@dataclass(frozen=True)
+class PenalisedRow:
+    """low <= sum of weight * bit <= high in whole numbers, as a penalty of the BQM."""
+
+    name: str
+    terms: list[tuple[Label, int]]
+    low: int
+    high: int
+
+    @property
+    def _is_at_most_one(self) -> bool:
+        return self.high == 1 and self.low == 0 and all(weight == 1 for _, weight in self.terms)
+
+    @cached_property
+    def slack(self) -> list[tuple[Any, int]]:
+        """Labels and weights of the slack bits, as dimod names and chooses them."""
+        if self._is_at_most_one:
+            return []
+        blank = dimod.BinaryQuadraticModel("BINARY")
+        return self._add_squared(blank, 1.0)
+
+    def add_to(self, bqm: dimod.BinaryQuadraticModel, strength: float) -> None:
+        if not self._is_at_most_one:
+            self._add_squared(bqm, strength)
+            return
+        for number, (first, _) in enumerate(self.terms):
+            for second, _ in self.terms[:number]:
+                bqm.add_quadratic(first, second, strength)
+
+    def _add_squared(
+        self, bqm: dimod.BinaryQuadraticModel, strength: float
+    ) -> list[tuple[Any, int]]:
+        added = bqm.add_linear_inequality_constraint(
+            self.terms, strength, self.name, lb=self.low, ub=self.high
+        )
+        return list(added)
+
+    def values(self, sample: Mapping[Any, int]) -> dict[Any, int]:
+        """The slack bits at a feasible sample: terms + slack = high, largest weights first."""
+        rest = self.high - sum(weight * sample[label] for label, weight in self.terms)
+        found = {}
+        for label, weight in sorted(self.slack, key=lambda pair: -pair[1]):
+            found[label] = int(rest >= weight)
+            rest -= weight * found[label]
+        return found
 
 
 def group_penalty(lowest: Floats, highest: Floats) -> float:
@@ -285,16 +424,3 @@ class Comparison:
 
 def _is_full(block: Block) -> bool:
     return block.size == 1 << int(block.columns.shape[1])
-
-
-def _model(
-    linear: Floats, coupling: Floats, offset: float, labels: tuple[Label, ...]
-) -> dimod.BinaryQuadraticModel:
-    rows, columns = np.nonzero(np.triu(coupling, 1))
-    return dimod.BinaryQuadraticModel.from_numpy_vectors(
-        linear,
-        (rows, columns, coupling[rows, columns]),
-        offset,
-        dimod.BINARY,
-        variable_order=labels,
-    )

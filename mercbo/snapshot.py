@@ -11,7 +11,9 @@ from typing import Any
 from mercbo.errors import StateError
 
 FORMAT = "mercbo run"
-VERSION = 1
+VERSION = 2
+# What files of version 1 do not say.
+SINCE_VERSION_2: dict[str, Any] = {"repeats": "never", "errors": None, "retries": []}
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
@@ -58,7 +60,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path}: written by a newer mercbo (file version {version}, "
             f"this one reads up to {VERSION}); update mercbo to read it"
         )
-    return state
+    return {**SINCE_VERSION_2, **state} if version == 1 else state
 
 
 def _mode(target: Path) -> int:

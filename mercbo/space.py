@@ -2,202 +2,47 @@
 
 Users write and read *values* (``"THF"``, ``80``, ``None``); everything behind this module works
 on *index rows*: an int64 array with one row per point and one column per variable, each entry
-the position of the value in its variable's list. This is the only module that sees both.
+the position of the value in its variable's list. This is the only module that sees both, with the
+two that it is built from: `variables.py` and `constraints.py`.
 """
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from mercbo.arrays import Rows
-from mercbo.errors import PointError, SettingError, SpaceError, choose, hint
+from mercbo.arrays import Rows, keys
+from mercbo.constraints import Constraint, Where, constraint_from_dict
+from mercbo.errors import PointError, SettingError, SpaceError, hint
+from mercbo.feasible import Feasible, conflict, is_empty
+from mercbo.region import Region, check_names
+from mercbo.variables import (
+    Binary,
+    Categorical,
+    Ordinal,
+    Point,
+    Value,
+    Variable,
+    plain,
+    points_of,
+    variable_from_dict,
+)
 
-Value: TypeAlias = str | int | float | bool | None
-Point: TypeAlias = dict[str, Value]
+Predicates = Mapping[str, Callable[[Point], bool]]
 
-# A variable with k values needs k x k tables; beyond this they stop being small.
-MAX_VALUES = 2048
-
-
-def plain(value: object) -> Value:
-    """The plain Python value of a scalar: numpy scalars are unwrapped, the rest is checked."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    plain_type = isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum)
-    if value is None or plain_type:
-        return value  # type: ignore[return-value]
-    raise SpaceError(
-        f"{value!r} is a {type(value).__name__}; values are str, int, float, bool or None"
-    )
-
-
-def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
-    # A set has no order of its own: another process could list it differently.
-    if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
-        raise SpaceError(f"values must be a list, got {values!r}")
-    found: dict[Value, Value] = {}
-    for value in map(plain, values):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise SpaceError(f"{value!r} cannot be a value: values must be finite")
-        if value in found:
-            twin = found[value]
-            same = "" if type(twin) is type(value) else " (they are equal in Python)"
-            raise SpaceError(f"duplicate values: {twin!r} and {value!r}{same}")
-        found[value] = value
-    if not found:
-        raise SpaceError("the list of values is empty")
-    if len(found) > MAX_VALUES:
-        raise SpaceError(
-            f"{len(found)} values are too many for one variable (at most {MAX_VALUES}); "
-            "use fewer, coarser values or split the variable"
-        )
-    return tuple(found.values())
-
-
-class Variable:
-    """What the four kinds of variable share: a tuple of values and a graph on them."""
-
-    kind: ClassVar[str]
-    graph: ClassVar[Literal["complete", "path"]]
-    values: tuple[Value, ...]
-    encoding: str = "one-hot"
-
-    @property
-    def size(self) -> int:
-        return len(self.values)
-
-    @cached_property
-    def _position(self) -> dict[Value, int]:
-        return {value: i for i, value in enumerate(self.values)}
-
-    def index(self, value: object) -> int:
-        """The position of `value`; a `PointError` that quotes it where it is not allowed."""
-        try:
-            return self._position[value]  # type: ignore[index]
-        except (KeyError, TypeError):
-            raise PointError(f"{value!r} {self._refusal(value)}") from None
-
-    def _refusal(self, value: object) -> str:
-        shown = list(self.values[:12])
-        more = ", ..." if self.size > len(shown) else ""
-        return f"is not one of {str(shown)[:-1]}{more}]{hint(value, self.values)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        raise SpaceError(f"{type(self).__name__} does not say how it is written to a file")
-
-
-@dataclass(frozen=True)
-class Binary(Variable):
-    """A switch: 0 or 1 (``False`` and ``True`` are understood, 0 and 1 come back)."""
-
-    kind: ClassVar[str] = "binary"
-    graph: ClassVar[Literal["complete", "path"]] = "complete"
-
-    values: tuple[Value, ...] = field(default=(0, 1), init=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind}
-
-
-@dataclass(frozen=True)
-class Categorical(Variable):
-    """One of several values without an order.
-
-    ``encoding="one-hot"`` gives the acquisition problem one bit per value; ``"binary"`` is the
-    paper's encoding for DNA, ceil(log2 k) bits that are themselves the variables of the model.
-    """
-
-    values: tuple[Value, ...]
-    encoding: str = field(default="one-hot", kw_only=True)
-
-    kind: ClassVar[str] = "categorical"
-    graph: ClassVar[Literal["complete", "path"]] = "complete"
-
-    def __init__(self, values: Iterable[object], *, encoding: str = "one-hot") -> None:
-        object.__setattr__(self, "values", checked_values(values))
-        object.__setattr__(self, "encoding", choose("encoding", encoding, ["one-hot", "binary"]))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "values": list(self.values), "encoding": self.encoding}
-
-
-@dataclass(frozen=True)
-class Ordinal(Variable):
-    """One of several values in the order given: neighbours are alike."""
-
-    values: tuple[Value, ...]
-
-    kind: ClassVar[str] = "ordinal"
-    graph: ClassVar[Literal["complete", "path"]] = "path"
-
-    def __init__(self, values: Iterable[object]) -> None:
-        object.__setattr__(self, "values", checked_values(values))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "values": list(self.values)}
-
-
-@dataclass(frozen=True)
-class Integer(Variable):
-    """A whole number from `low` to `high`, both included: neighbours are alike."""
-
-    low: int
-    high: int
-
-    kind: ClassVar[str] = "integer"
-    graph: ClassVar[Literal["complete", "path"]] = "path"
-
-    def __post_init__(self) -> None:
-        for side, bound in (("low", self.low), ("high", self.high)):
-            if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)):
-                raise SpaceError(f"{side}={bound!r} is not a whole number")
-            object.__setattr__(self, side, int(bound))
-        if self.low > self.high:
-            raise SpaceError(f"low={self.low} is above high={self.high}")
-        if self.high - self.low >= MAX_VALUES:
-            raise SpaceError(
-                f"{self.high - self.low + 1} values are too many for one variable "
-                f"(at most {MAX_VALUES}); use Ordinal with a coarser grid"
-            )
-
-    @cached_property
-    def values(self) -> tuple[Value, ...]:  # type: ignore[override]
-        return tuple(range(self.low, self.high + 1))
-
-    def _refusal(self, value: object) -> str:  # noqa: ARG002
-        return f"is not a whole number from {self.low} to {self.high}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "low": self.low, "high": self.high}
-
-
-KINDS: dict[str, type[Variable]] = {
-    cls.kind: cls for cls in (Binary, Categorical, Ordinal, Integer)
-}
-
-
-def variable_from_dict(data: Mapping[str, Any]) -> Variable:
-    if not isinstance(data, Mapping):
-        raise SpaceError(f"{data!r} does not describe a variable; a dict was wanted")
-    settings = dict(data)
-    kind = choose("kind", settings.pop("kind", None), KINDS)
-    try:
-        return KINDS[kind](**settings)
-    except TypeError:
-        raise SpaceError(f"{kind} cannot be made from {settings}") from None
+# Points on which predicates are tried when a space is made.
+FEW = 2000
 
 
 class Space:
     """A finite search space: named variables, each with its list of values.
 
+    >>> from mercbo import AtMost, Categorical, Integer, Space
     >>> space = Space({"base": Categorical(["A", "C", "G", "T"]), "n": Integer(1, 6)})
     >>> space.size
     24
@@ -205,7 +50,13 @@ class Space:
     [[2, 5]]
     """
 
-    def __init__(self, variables: Mapping[str, Variable]) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        constraints: Iterable[Constraint] = (),
+        *,
+        _table: Rows | None = None,
+    ) -> None:
         if not isinstance(variables, Mapping):
             raise SpaceError(
                 f"a space is made from a dict of name: variable, got {type(variables).__name__}"
@@ -221,6 +72,9 @@ class Space:
                     "use Binary, Categorical, Ordinal or Integer"
                 )
         self.variables: Mapping[str, Variable] = MappingProxyType(dict(variables))
+        self.constraints = _checked_constraints(constraints)
+        self.region = Region.of(self.variables, self.constraints, _table)
+        _check_solvable(self.feasible)
 
     @classmethod
     def binary(cls, n: int) -> Space:
@@ -228,6 +82,45 @@ class Space:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise SpaceError(f"Space.binary needs a number of variables of at least 1, got {n!r}")
         return cls({f"x{i}": Binary() for i in range(n)})
+
+    @classmethod
+    def table(
+        cls,
+        rows: object,
+        *,
+        variables: Mapping[str, Variable] | None = None,
+        constraints: Iterable[Constraint] = (),
+    ) -> Space:
+        """The space of a finite list of designs, such as a catalogue: only these are suggested.
+
+        `rows` is a list of dicts with the same names, or a DataFrame. A column of numbers becomes
+        an `Ordinal` variable of its sorted values, any other a `Categorical` one; `variables` says
+        otherwise for the columns that it names.
+
+        >>> space = Space.table([{"metal": "Pd", "mol": 5}, {"metal": "Ni", "mol": 10}])
+        >>> space.size, space.variables["mol"]
+        (2, Ordinal(values=(5, 10)))
+        """
+        names, columns = _columns(rows)
+        given = dict(variables or {})
+        for name in given:
+            if name not in names:
+                raise SpaceError(f"variables: no column is named {name!r}{hint(name, names)}")
+        built = {
+            name: given[name] if name in given else _column_variable(name, cells)
+            for name, cells in zip(names, columns, strict=True)
+        }
+        plain_space = cls(built)
+        listed = plain_space.rows(
+            [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        )
+        _refuse_twins(listed)
+        return cls(built, constraints, _table=listed)
+
+    @cached_property
+    def feasible(self) -> Feasible:
+        """The rows that may be suggested."""
+        return Feasible(self.region)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -240,27 +133,37 @@ class Space:
 
     @property
     def size(self) -> int:
-        """The number of points, exact however large."""
+        """The number of points before any constraint, exact however large; the rows of a table."""
+        if self.region.table is not None:
+            return len(self.region.table)
         return math.prod(v.size for v in self.variables.values())
 
     def __len__(self) -> int:
         return len(self.variables)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and list(self.variables.items()) == list(
-            other.variables.items()
-        )
+        return isinstance(other, Space) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash(tuple(self.variables.items()))
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        table = self.region.table
+        listed = None if table is None else (table.shape, table.tobytes())
+        return tuple(self.variables.items()), self.constraints, listed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Space, (dict(self.variables),)
+        return _rebuilt, (dict(self.variables), self.constraints, self.region.table)
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name!r}: {v!r}" for name, v in list(self.variables.items())[:8])
         more = f", ... {len(self)} variables" if len(self) > 8 else ""
-        return f"Space({{{listed}{more}}})"
+        shown = f"{{{listed}{more}}}"
+        ruled = f", constraints={list(self.constraints)}" if self.constraints else ""
+        if self.region.table is not None:
+            return f"Space.table({len(self.region.table)} rows of {shown}{ruled})"
+        return f"Space({shown}{ruled})"
 
     def to_dict(self) -> dict[str, Any]:
         """A description that survives JSON; `from_dict` reads it back.
@@ -268,10 +171,16 @@ class Space:
         >>> Space.from_dict(Space.binary(3).to_dict()) == Space.binary(3)
         True
         """
-        return {"variables": {name: v.to_dict() for name, v in self.variables.items()}}
+        table = self.region.table
+        return {
+            "variables": {name: v.to_dict() for name, v in self.variables.items()},
+            "constraints": [c.to_dict() for c in self.constraints],
+            "table": None if table is None else table.tolist(),
+        }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Space:
+    def from_dict(cls, data: Mapping[str, Any], *, where: Predicates | None = None) -> Space:
+        """The space of `to_dict`; `where` gives the predicates of its `Where` constraints."""
         if not isinstance(data, Mapping) or not isinstance(data.get("variables"), Mapping):
             raise SpaceError("a space's dict needs an entry 'variables' that maps names")
         built: dict[str, Variable] = {}
@@ -280,32 +189,77 @@ class Space:
                 built[name] = variable_from_dict(described)
             except (SpaceError, SettingError) as error:
                 raise SpaceError(f"{name!r}: {error}") from None
-        return cls(built)
+        described = data.get("constraints", [])
+        if not isinstance(described, list):
+            raise SpaceError(f"'constraints' must be a list, got {described!r}")
+        constraints = [constraint_from_dict(c, where or {}) for c in described]
+        known = [c.name for c in constraints if isinstance(c, Where)]
+        for name in where or {}:
+            if name not in known:
+                raise SpaceError(
+                    f"where: no predicate is named {name!r}, they are {known}{hint(name, known)}"
+                )
+        return cls(built, constraints, _table=_read_table(data.get("table"), built))
 
     def sample(self, k: int, *, rng: np.random.Generator) -> list[Point]:
-        """`k` independent points, uniform over the space (repeats are possible)."""
+        """`k` random feasible points (repeats are possible): uniform over the space, except where
+        constraints leave so few that they must be searched for; then only spread out."""
         return self.points(self.sample_rows(k, rng=rng))
 
     def sample_rows(self, k: int, *, rng: np.random.Generator) -> Rows:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise SettingError(f"k={k!r} is not a whole number of at least 0")
-        return rng.integers(0, self.sizes, size=(k, len(self)), dtype=np.int64)
+        return self.feasible.sample(int(k), rng=rng)
 
     def enumerate_rows(self) -> Rows:
-        """Every point of a small space, in lexicographic order."""
-        rows = np.zeros((self.size, len(self)), dtype=np.int64)
-        rest = np.arange(self.size)
-        for column in range(len(self) - 1, -1, -1):
-            rest, rows[:, column] = np.divmod(rest, self.sizes[column])
-        return rows
+        """Every feasible point of a small space, in lexicographic order."""
+        if self.region.table is not None:
+            rows = self.region.table
+        else:
+            rows = np.zeros((self.size, len(self)), dtype=np.int64)
+            rest = np.arange(self.size)
+            for column in range(len(self) - 1, -1, -1):
+                rest, rows[:, column] = np.divmod(rest, self.sizes[column])
+        return rows if self.region.is_free else rows[self.region.allows(rows)]
+
+    def broken(self, point: object) -> list[Constraint]:
+        """The constraints that a point breaks; none where it may be suggested.
+
+        >>> from mercbo import AtMost
+        >>> Space({"a": Binary(), "b": Binary()}, [AtMost(1, ["a", "b"])]).broken([1, 1])
+        [AtMost(1, ['a', 'b'])]
+        """
+        rows = self.rows(point)
+        if len(rows) != 1:
+            raise PointError(f"one point was wanted, {len(rows)} came")
+        return self.region.broken(rows[0])
+
+    def feasible_rows(self, points: object) -> Rows:
+        """As `rows`, but a point that breaks a constraint is refused."""
+        rows = self.rows(points)
+        fine = self.region.allows(rows)
+        if fine.all():
+            return rows
+        number = int(np.flatnonzero(~fine)[0])
+        where = "" if is_single(points) else f"point {number}: "
+        broken = self.region.broken(rows[number])
+        reason = f"breaks {broken[0]!r}" if broken else "is not a row of the table"
+        raise PointError(f"{where}{self.points(rows[number : number + 1])[0]} {reason}")
+
+    def partial(self, fixed: object) -> dict[int, int]:
+        """Some variables at fixed values, as positions and value indices."""
+        if not isinstance(fixed, Mapping):
+            raise PointError(f"fixed must be a dict of name: value, got {fixed!r}")
+        found = {}
+        for name, value in fixed.items():
+            if name not in self.variables:
+                raise PointError(f"fixed: unknown variable {name!r}{hint(name, self.names)}")
+            found[self.names.index(name)] = self._index(name, value)
+        return found
 
     def points(self, rows: Rows) -> list[Point]:
         """Index rows -> dicts of the user's own values."""
-        columns = [(name, v.values) for name, v in self.variables.items()]
-        return [
-            {name: values[i] for (name, values), i in zip(columns, row, strict=True)}
-            for row in rows.tolist()
-        ]
+        return points_of(self.variables, rows)
 
     def rows(self, points: object) -> Rows:
         """Points in any accepted form -> index rows (N, n); one point gives one row.
@@ -399,3 +353,106 @@ def is_single(points: object) -> bool:
         nested = isinstance(first, (Mapping, Sequence, np.ndarray)) and not isinstance(first, str)
         return not nested
     raise PointError(f"points are dicts, rows of values or a DataFrame, got {points!r}")
+
+
+def _rebuilt(
+    variables: Mapping[str, Variable], constraints: Sequence[Constraint], table: Rows | None
+) -> Space:
+    return Space(variables, constraints, _table=table)
+
+
+# -- constraints -------------------------------------------------------------------------------
+
+
+def _checked_constraints(constraints: object) -> tuple[Constraint, ...]:
+    if isinstance(constraints, Constraint):
+        raise SpaceError(f"constraints must be a list, got {constraints!r} alone")
+    if isinstance(constraints, (str, Mapping)) or not isinstance(constraints, Iterable):
+        raise SpaceError(f"constraints must be a list of constraints, got {constraints!r}")
+    listed = tuple(constraints)
+    for constraint in listed:
+        if not isinstance(constraint, Constraint):
+            raise SpaceError(
+                f"{constraint!r} is not a constraint; use Exactly, AtMost, AtLeast, Linear, "
+                "Forbid, Implies, AllDifferent, Tied or Where"
+            )
+    check_names(listed)
+    return listed
+
+
+def _check_solvable(feasible: Feasible) -> None:
+    """Refuse constraints that have no solution, and say which are to blame."""
+    region = feasible.region
+    if region.is_free:
+        return
+    if region.table is not None:
+        if not region.allows(region.table).any():
+            raise SpaceError(f"no row of the table satisfies {list(region.constraints)}")
+        return
+    if is_empty(region):
+        blamed = conflict(region)
+        shown = "; ".join(map(repr, blamed))
+        raise SpaceError(f"no point satisfies all constraints: {shown} cannot hold together")
+    few = feasible.listed is not None and len(feasible.listed) <= FEW
+    if region.predicates and few and feasible.left((), 1) == 0:
+        raise SpaceError(
+            f"none of the {len(feasible.listed or ())} points within the other constraints "
+            f"satisfies {list(region.predicates)}"
+        )
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+def _columns(rows: object) -> tuple[list[str], list[list[Value]]]:
+    """The names and the cells of a table, column by column."""
+    if hasattr(rows, "columns") and hasattr(rows, "to_dict"):
+        names = list(rows.columns)
+        cells = [[None if is_missing(c) else c for c in rows[name].tolist()] for name in names]  # type: ignore[index]
+    else:
+        if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+            raise SpaceError(f"a table is a list of dicts or a DataFrame, got {rows!r}")
+        listed = list(rows)
+        for number, row in enumerate(listed):
+            if not isinstance(row, Mapping):
+                raise SpaceError(f"row {number}: {row!r} is not a dict of name: value")
+            if list(row) != list(listed[0]) and set(row) != set(listed[0]):
+                raise SpaceError(
+                    f"row {number} has the names {list(row)}, row 0 has {list(listed[0])}"
+                )
+        names = list(listed[0]) if listed else []
+        cells = [[row[name] for row in listed] for name in names]
+    if not cells or not cells[0]:
+        raise SpaceError("the table has no rows")
+    return names, [[plain(cell) for cell in column] for column in cells]
+
+
+def _column_variable(name: str, cells: Sequence[Value]) -> Variable:
+    """The variable of a column: numbers have an order, other values have none."""
+    try:
+        if all(isinstance(c, (int, float)) and not isinstance(c, bool) for c in cells):
+            return Ordinal(sorted(set(cells)))  # type: ignore[type-var]
+        return Categorical(list(dict.fromkeys(cells)))
+    except SpaceError as error:
+        raise SpaceError(f"{name!r}: {error}") from None
+
+
+def _refuse_twins(rows: Rows) -> None:
+    first: dict[bytes, int] = {}
+    for number, found in enumerate(keys(rows)):
+        if found in first:
+            raise SpaceError(f"rows {first[found]} and {number} of the table are the same")
+        first[found] = number
+
+
+def _read_table(table: object, variables: Mapping[str, Variable]) -> Rows | None:
+    if table is None:
+        return None
+    try:
+        rows = np.array(table, dtype=np.int64).reshape(-1, len(variables))
+    except (TypeError, ValueError):
+        raise SpaceError("'table' is not a list of index rows") from None
+    sizes = np.array([v.size for v in variables.values()])
+    if len(rows) == 0 or (rows < 0).any() or (rows >= sizes).any():
+        raise SpaceError("'table' has no rows, or rows that are not in the space")
+    return rows

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mercbo import BackendError, Model, Optimizer, Space
-from mercbo.acquisition import best_unseen, descend, thompson
-from mercbo.design import keys
+from mercbo.acquisition import Moves, thompson
+from mercbo.arrays import keys
 
 
 def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
@@ -18,12 +18,16 @@ def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
     return opt
 
 
+def moves_of(opt: Optimizer) -> Moves:
+    return Moves(opt.draw().sample, opt._kernel, opt.space.region)
+
+
 @pytest.mark.parametrize("model", [Model(), Model(refine=False), Model(order=3)])
 def test_descent_ends_where_no_move_gains(mixed: Space, model: Model) -> None:
     opt = told(mixed, 10, model=model)
     sample = opt.draw().sample
     starts = mixed.sample_rows(8, rng=np.random.default_rng(1))
-    rows, values, around = descend(sample, opt._kernel, starts)
+    rows, values, around = moves_of(opt).descend(starts)
     np.testing.assert_allclose(values, sample.path(rows), atol=1e-9)
     assert (values <= sample.path(starts) + 1e-12).all()
     assert (around.min(axis=1) >= values - 1e-9).all()
@@ -32,11 +36,12 @@ def test_descent_ends_where_no_move_gains(mixed: Space, model: Model) -> None:
 def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
     opt = told(mixed, 10)
     sample = opt.draw().sample
-    rows, values, around = descend(sample, opt._kernel, mixed.sample_rows(3, rng=opt._rng(9)))
+    moves = moves_of(opt)
+    rows, values, around = moves.descend(mixed.sample_rows(3, rng=opt._rng(9)))
     seen: set[bytes] = set()
     previous = -np.inf
     for _ in range(20):
-        row = best_unseen(opt._kernel, rows, values, around, seen)
+        row = moves.best_unseen(rows, values, around, seen)
         assert row is not None
         value = float(sample.path(row[np.newaxis])[0])
         assert value >= previous - 1e-9
@@ -46,9 +51,10 @@ def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
 
 def test_none_where_everything_around_was_seen(mixed: Space) -> None:
     opt = told(mixed, 10)
-    rows, values, around = descend(opt.draw().sample, opt._kernel, mixed.enumerate_rows()[:2])
+    moves = moves_of(opt)
+    rows, values, around = moves.descend(mixed.enumerate_rows()[:2])
     everything = set(keys(mixed.enumerate_rows()))
-    assert best_unseen(opt._kernel, rows, values, around, everything) is None
+    assert moves.best_unseen(rows, values, around, everything) is None
 
 
 def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
@@ -59,7 +65,7 @@ def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
         opt = told(space, 15, seed=seed)
         draw = opt.draw()
         rows = space.enumerate_rows()
-        unseen = np.array([k not in opt._seen for k in keys(rows)])
+        unseen = np.array([k not in opt._history.seen(repeats=False) for k in keys(rows)])
         point = opt.ask()
         lowest = draw.sample.path(rows[unseen]).min()
         hits += draw.sample.path(space.rows(point))[0] == pytest.approx(lowest, abs=1e-9)
@@ -71,9 +77,9 @@ def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
     rows = mixed.enumerate_rows()
     for last in (0, 50, len(rows) - 1):
         seen = set(keys(np.delete(rows, last, axis=0)))
-        row = thompson(
-            opt.draw(), opt._kernel, opt._sampler, rows[:1], seen, rng=np.random.default_rng(0)
-        )
+        draw, rng = opt.draw(), np.random.default_rng(0)
+        row = thompson(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
+        assert row is not None
         assert (row == rows[last]).all()
 
 

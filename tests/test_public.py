@@ -15,6 +15,7 @@ import mercbo
 ROOT = Path(__file__).parent.parent
 
 PUBLIC = {
+    "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
     "NoResults", "Observation", "Optimizer", "Ordinal", "Point", "PointError", "Prediction",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
@@ -22,9 +23,10 @@ PUBLIC = {
 
 # Each module may import only those before it.
 LAYERS = [
-    "errors", "arrays", "space", "encoding", "kernel", "features", "linalg", "inference",
-    "slicing", "model", "samples", "posterior", "moves", "quadratic", "backend", "design",
-    "acquisition", "snapshot", "optimizer", "testing",
+    "errors", "arrays", "moves", "backend", "variables", "encoding", "constraints", "region",
+    "export", "feasible", "space", "results", "kernel", "features", "linalg", "inference",
+    "slicing", "model", "samples", "posterior", "quadratic", "design", "acquisition", "history",
+    "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 

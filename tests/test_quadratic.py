@@ -212,7 +212,7 @@ def test_any_bits_are_repaired_and_polished_to_local_minima(small_space, seed: i
     rng = np.random.default_rng(seed)
     bits = rng.integers(0, 2, (12, draw.bqm.num_variables), dtype=np.int8)
     found = dimod.SampleSet.from_samples_bqm((bits, list(draw.bqm.variables)), draw.bqm)
-    rows = draw.rows_of(found)
+    rows = draw.rows_of(found, rng=rng)
     values = draw.sample.value(rows)
     assert ((rows >= 0) & (rows < small_space.sizes)).all()
     assert len(np.unique(rows, axis=0)) == len(rows)

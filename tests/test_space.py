@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mercbo import Binary, Categorical, Integer, Ordinal, PointError, Space, SpaceError
 from mercbo.errors import MercboError
-from mercbo.space import MAX_VALUES, is_single
+from mercbo.space import is_single
+from mercbo.variables import MAX_VALUES
 
 MIXED = Space(
     {
@@ -494,7 +495,7 @@ def test_an_unknown_encoding_is_refused(encoding):
         ({None: Binary()}, "a variable's name must be a non-empty str, got None"),
         ({"": Binary()}, "a variable's name must be a non-empty str, got ''"),
         ({"a": [1, 2]}, "'a': [1, 2] is not a variable"),
-        ({"a": Binary}, "'a': <class 'mercbo.space.Binary'> is not a variable"),
+        ({"a": Binary}, "'a': <class 'mercbo.variables.Binary'> is not a variable"),
         ([Binary()], "a dict of name: variable, got list"),
         (None, "a dict of name: variable, got NoneType"),
     ],

@@ -23,6 +23,9 @@ class Backend(dimod.Sampler):
     """
 
     checks: ClassVar[dict[str, Check]]
+    # Whether what is returned is the minimum for certain (unless the time runs out): an `ask` then
+    # also hands over which points must not come back.
+    exact: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:
         for name, value in settings.items():
@@ -35,7 +38,7 @@ class Backend(dimod.Sampler):
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        return dict(self._defaults)
+        return {**self._defaults, "exact": self.exact}
 
     def sample(
         self, bqm: dimod.BinaryQuadraticModel, *, seed: int | None = None, **kwargs: Any

@@ -41,8 +41,6 @@ from mercbo_backends.search import allowed, polish
 
 # The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
 WHOLE_SUM = 2.0**36
-# A limit's coefficients are made whole by the smallest of these that leaves them exact.
-EXACT_SCALES = [10.0**k for k in range(10)]
 STATUS = {
     cp_model.OPTIMAL: "optimal",
     cp_model.FEASIBLE: "feasible",
@@ -72,6 +70,7 @@ class CpSat(Backend):
     "unknown"), `lower_bound` and `gap` of the lowest, `rounding_slack`, `timing`.
     """
 
+    exact: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = {
         "num_reads": partial(count_of, least=1),
         "time_limit": seconds_of,
@@ -152,17 +151,13 @@ class Program:
                 self.model.add_hint(bit, value)
 
     def _add_limits(self) -> None:
-        limits = self.problem.limits
-        for row, low, high in zip(limits.matrix, limits.low, limits.high, strict=True):
-            scale = exact_scale(np.concatenate([row, [b for b in (low, high) if np.isfinite(b)]]))
-            whole = np.round(row * scale)
-            # what rounding may change is given to both sides: no feasible state is lost
-            loose = float(np.abs(row * scale - whole).sum()) + 1e-6
-            side = cp_model.LinearExpr.weighted_sum(self.bits, whole.astype(np.int64).tolist())
-            if np.isfinite(low):
-                self.model.add(side >= math.ceil(low * scale - loose))
-            if np.isfinite(high):
-                self.model.add(side <= math.floor(high * scale + loose))
+        for number in range(len(self.problem.limits)):
+            weights, low, high = self.problem.limits.whole(number)
+            side = cp_model.LinearExpr.weighted_sum(self.bits, weights.tolist())
+            if low is not None:
+                self.model.add(side >= low)
+            if high is not None:
+                self.model.add(side <= high)
 
     def _products(self) -> tuple[list[Any], list[int]]:
         """Variables and weights whose weighted sum is the scaled quadratic part."""
@@ -272,15 +267,3 @@ class Program:
         state = np.array([solver.boolean_value(bit) for bit in self.bits], dtype=np.int8)
         bound = max(solver.best_objective_bound / self.scale - self.slack, self.dual)
         return STATUS[status], state, float(bound)
-
-
-def exact_scale(numbers: Floats) -> float:
-    """The smallest factor that makes the numbers whole: a power of ten, or that over the smallest
-    of them (thirds become ones); the largest power of ten where none does."""
-    sizes = np.abs(numbers[numbers != 0])
-    for unit in (1.0, float(sizes.min()) if len(sizes) else 1.0):
-        for power in EXACT_SCALES[:7]:
-            scaled = numbers * (power / unit)
-            if np.all(np.abs(scaled - np.round(scaled)) < 1e-9 * np.maximum(1.0, np.abs(scaled))):
-                return power / unit
-    return EXACT_SCALES[-1]

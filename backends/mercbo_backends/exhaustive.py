@@ -37,6 +37,7 @@ class Exhaustive(Backend):
     "unknown" where the time ran out), `lower_bound`, `gap`, `timing`. A seed changes nothing.
     """
 
+    exact: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = {
         "num_reads": partial(count_of, least=1),
         "time_limit": seconds_of,

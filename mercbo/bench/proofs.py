@@ -22,7 +22,8 @@ from mercbo.problems import Problem
 from mercbo.problems.base import random_initial
 from mercbo.problems.random_quadratic import random_quadratic
 from mercbo.quadratic import Draw
-from mercbo.space import Categorical, Space
+from mercbo.space import Space
+from mercbo.variables import Categorical
 
 BITS = (10, 15, 20, 25, 30)
 GROUPS = ((6, 4), (8, 4), (8, 6))

@@ -19,7 +19,8 @@ import numpy as np
 from mercbo.arrays import Floats, Rows
 from mercbo.errors import SettingError
 from mercbo.problems.base import Problem, random_initial
-from mercbo.space import Categorical, Space
+from mercbo.space import Space
+from mercbo.variables import Categorical
 
 LETTERS, LENGTH = "ACGT", 8
 PLACES = 4 ** np.arange(LENGTH - 1, -1, -1)

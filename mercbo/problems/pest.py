@@ -15,7 +15,8 @@ import numpy as np
 
 from mercbo.arrays import Floats, Rows
 from mercbo.problems.base import Problem, published, random_initial
-from mercbo.space import Ordinal, Space
+from mercbo.space import Space
+from mercbo.variables import Ordinal
 
 STATIONS, CHOICES, SIMULATIONS = 25, 5, 100
 PRICE = np.array([1.0, 0.8, 0.7, 0.5])

@@ -6,8 +6,8 @@ import dimod
 import numpy as np
 import pytest
 from mercbo_backends import CpSat, Exhaustive
-from mercbo_backends.cpsat import exact_scale
 
+from mercbo.moves import exact_scale
 from mercbo.testing import lowest_feasible, random_bqm, random_cqm
 
 

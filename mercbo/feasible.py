@@ -1,0 +1,375 @@
+"""Finding rows that a region allows: lists of them, random ones, unseen ones, or a proof of none.
+
+Three ways, from cheap to certain:
+
+- *rejection*: uniform rows, where a fair share of them is allowed;
+- *dives*: one variable after another, in a random order, takes a random value that leaves every
+  limit within reach; what ends outside is mended by the moves that break the limits least;
+- *CP-SAT*, which finds a row if there is one and proves it if there is none.
+
+A region with few rows is listed instead, by the same reasoning as a dive but with all values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import dimod
+import numpy as np
+
+from mercbo import backend, moves
+from mercbo.arrays import Bits, Floats, Rows, keys
+from mercbo.constraints import Constraint
+from mercbo.encoding import Encoding
+from mercbo.errors import BackendError, SpaceError
+from mercbo.export import Levels, binary_model, constrained_model, exclude
+from mercbo.region import Region
+
+# A region with at most so many rows is listed; on the way there may be so many beginnings.
+LISTED, BEGINNINGS = 20_000, 100_000
+# Uniform rows are tried on the region once, and used where at least this share is allowed.
+TRIED, FAIR_SHARE = 2000, 0.01
+# Rows drawn at a time, at least.
+BATCH = 64
+# Rows that bring nothing new before CP-SAT is asked, or before predicates that CP-SAT cannot see
+# are taken to allow no more.
+PATIENCE, LONG_PATIENCE = 200, 20_000
+# Seconds for CP-SAT to find or refute one row.
+PROOF_SECONDS = 60.0
+
+
+# -- listing -----------------------------------------------------------------------------------
+
+
+def listing(region: Region, most: int = LISTED) -> Rows | None:
+    """All rows within the limits (predicates aside) in lexicographic order; None where there are
+    more than `most`, or where finding them would take too long."""
+    if region.table is not None:
+        return region.table[region.holds(region.table)]
+    involved = np.asarray(region.columns.any(axis=1))
+    choices = [np.flatnonzero(region.open[group]) for group in region.groups]
+    named = [bool(involved[group].any()) for group in region.groups]
+    if math.prod(len(c) for c, bound in zip(choices, named, strict=True) if not bound) > most:
+        return None
+    order = sorted(range(len(choices)), key=lambda i: (not named[i], len(choices[i])))
+    low, high = reach(region)
+    slack = region.limits.slack
+    rest_low = np.asarray(low.sum(axis=0))
+    rest_high = np.asarray(high.sum(axis=0))
+    rows = np.zeros((1, len(choices)), dtype=np.int64)
+    sides = np.zeros((1, len(region.limits)))
+    for variable in order:
+        values = choices[variable]
+        rest_low, rest_high = rest_low - low[variable], rest_high - high[variable]
+        rows = np.repeat(rows, len(values), axis=0)
+        rows[:, variable] = np.tile(values, len(rows) // max(1, len(values)))
+        step = region.columns[region.start[variable] + rows[:, variable]]
+        sides = np.repeat(sides, len(values), axis=0) + step
+        fine = (sides + rest_low <= region.limits.high + slack).all(axis=1)
+        fine &= (sides + rest_high >= region.limits.low - slack).all(axis=1)
+        rows, sides = rows[fine], sides[fine]
+        if len(rows) > BEGINNINGS:
+            return None
+    return rows[np.lexsort(rows.T[::-1])] if len(rows) <= most else None
+
+
+def reach(region: Region) -> tuple[Floats, Floats]:
+    """(n, m) each: the least and the most that a variable can add to the sides."""
+    m = len(region.limits)
+    low, high = np.zeros((len(region.groups), m)), np.zeros((len(region.groups), m))
+    for variable, group in enumerate(region.groups):
+        part = region.columns[group][region.open[group]]
+        if len(part):
+            low[variable], high[variable] = part.min(axis=0), part.max(axis=0)
+    return low, high
+
+
+# -- random rows -------------------------------------------------------------------------------
+
+
+def uniform(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
+    """`k` rows of open levels, uniform; limits are not looked at."""
+    if region.open.all():
+        return rng.integers(0, region.sizes, size=(k, len(region.sizes)), dtype=np.int64)
+    columns = [
+        rng.choice(np.flatnonzero(region.open[group]), size=k).astype(np.int64)
+        for group in region.groups
+    ]
+    return np.stack(columns, axis=1)
+
+
+def dive(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
+    """Up to `k` rows within the limits, each by its own random order of the variables."""
+    n, most = len(region.sizes), int(region.sizes.max())
+    low, high = reach(region)
+    slack = region.limits.slack
+    # (n, most) levels of each variable, padded by its first; closed ones are barred
+    padded = np.minimum(np.arange(most), region.sizes[:, np.newaxis] - 1)
+    barred = (np.arange(most) >= region.sizes[:, np.newaxis]) | ~region.open[
+        region.start[:, np.newaxis] + padded
+    ]
+    rows, sides = np.zeros((k, n), dtype=np.int64), np.zeros((k, len(region.limits)))
+    rest_low, rest_high = low.sum(axis=0) + sides, high.sum(axis=0) + sides
+    order = rng.permuted(np.tile(np.arange(n), (k, 1)), axis=1)
+    everyone = np.arange(k)
+    for step in range(n):
+        variable = order[:, step]
+        rest_low, rest_high = rest_low - low[variable], rest_high - high[variable]
+        gains = region.columns[(region.start[variable, np.newaxis] + padded[variable])]
+        after = sides[:, np.newaxis] + gains  # (k, most, m)
+        short = np.maximum(after + rest_low[:, np.newaxis] - region.limits.high - slack, 0.0)
+        short += np.maximum(region.limits.low - slack - after - rest_high[:, np.newaxis], 0.0)
+        # of the values that keep all limits in reach one at random, else the least bad one
+        worth = short.sum(axis=2) + 1e-12 * rng.random((k, most))
+        worth[barred[variable]] = np.inf
+        chosen = worth.argmin(axis=1)
+        rows[everyone, variable] = chosen
+        sides = after[everyone, chosen]
+    fine = region.holds(rows)
+    if not fine.all():
+        rows = np.concatenate([rows[fine], mend(region, rows[~fine], rng=rng)])
+    return rows
+
+
+def mend(region: Region, rows: Rows, *, rng: np.random.Generator) -> Rows:
+    """Rows within the limits near the given ones, where moves lead there."""
+    bits = np.zeros((len(rows), len(region.open)), dtype=np.int8)
+    np.put_along_axis(bits, region.start + rows, 1, axis=1)
+    closed = np.flatnonzero(~region.open)
+    limits = region.limits
+    if len(closed):
+        lines = [(line, low, high) for line, low, high in zip(
+            limits.matrix, limits.low, limits.high, strict=True)]  # fmt: skip
+        none = np.zeros(len(region.open))
+        none[closed] = 1.0
+        limits = moves.Limits.stack([*lines, (none, -np.inf, 0.0)], len(region.open))
+    mended, reached = moves.mend(region.groups, limits, bits, rng=rng)
+    found = np.stack([mended[reached][:, g].argmax(axis=1) for g in region.groups], axis=1)
+    return found[region.holds(found)].astype(np.int64)
+
+
+# -- CP-SAT ------------------------------------------------------------------------------------
+
+
+def solve(
+    region: Region, barred: Rows, *, rng: np.random.Generator | None = None
+) -> tuple[Rows, bool]:
+    """One row within the limits that is not in `barred`, or none; and whether none was proven.
+
+    With `rng` the row is the best of a random linear objective, so that others come another time.
+    """
+    levels = Levels(region, Encoding(region, native=True))
+    width = levels.encoding.width
+    linear = np.zeros(width) if rng is None else rng.standard_normal(width)
+    objective = binary_model(linear, np.zeros((width, width)), 0.0, levels.labels)
+    cqm = constrained_model(levels, objective, ())
+    exclude(cqm, levels.encoding.labels, levels.encoding.to_bits(barred))
+    if width == 0:
+        empty = len(barred) > 0 or not bool(region.holds(np.zeros((1, len(region.sizes)), int))[0])
+        return np.zeros((int(not empty), len(region.sizes)), dtype=np.int64), empty
+    found = _cp_sat().sample_cqm(cqm, seed=0, time_limit=PROOF_SECONDS, num_reads=1)
+    if len(found) == 0:
+        return np.zeros((0, len(region.sizes)), dtype=np.int64), _is_refuted(found)
+    rows, _ = levels.encoding.from_bits(_bits(found, levels.labels))
+    return rows[:1], False
+
+
+def _cp_sat() -> Any:
+    return backend.resolve("cp-sat")
+
+
+def _is_refuted(found: dimod.SampleSet) -> bool:
+    return bool(found.info.get("status") == "infeasible")
+
+
+def _bits(found: dimod.SampleSet, labels: Sequence[Any]) -> Bits:
+    order = [found.variables.index(label) for label in labels]
+    return np.asarray(found.record.sample[:, order] > 0, dtype=np.int8)
+
+
+def is_empty(region: Region) -> bool:
+    """Whether no row is within the limits: cheap where one is easily found, else proven."""
+    if not all(region.open[group].any() for group in region.groups):
+        return True
+    if len(region.limits) == 0 or len(dive(region, 16, rng=np.random.default_rng(0))):
+        return False
+    found, refuted = solve(region, np.zeros((0, len(region.sizes)), dtype=np.int64))
+    if len(found) == 0 and not refuted:
+        raise _undecided()
+    return refuted
+
+
+def conflict(region: Region, fixed: Sequence[int] = ()) -> list[Constraint]:
+    """A smallest part of the constraints that has no solution, where all of them have none (with
+    some levels fixed): runs of constraints are dropped, long ones first, while what is left has
+    none."""
+    kept = list(region.constraints)
+    length = max(1, len(kept) // 2)
+    while True:
+        start = 0
+        while start < len(kept):
+            rest = kept[:start] + kept[start + length :]
+            if is_empty(Region.of(region.variables, rest).fixed(fixed)):
+                kept = rest
+            else:
+                start += length
+        if length == 1:
+            return kept
+        length //= 2
+
+
+# -- what a space and an ask use ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Feasible:
+    """The feasible rows of a region, with what is worth finding out once."""
+
+    region: Region
+
+    @cached_property
+    def listed(self) -> Rows | None:
+        """All rows within the limits where they are few, predicates aside."""
+        return listing(self.region)
+
+    @cached_property
+    def fair(self) -> bool:
+        """Whether uniform rows are within the limits often enough to draw them that way."""
+        if len(self.region.limits) == 0:
+            return True
+        tried = uniform(self.region, TRIED, rng=np.random.default_rng(0))
+        return float(self.region.holds(tried).mean()) >= FAIR_SHARE
+
+    def left(self, seen: Collection[bytes], wanted: int) -> int:
+        """How many feasible rows are not in `seen`, or `wanted` where there are as many, or where
+        only a search could tell."""
+        if self.region.is_free:
+            return min(wanted, int(math.prod(self.region.sizes.tolist())) - len(seen))
+        if self.listed is None:
+            return wanted
+        return len(self.unseen(seen, wanted, rng=np.random.default_rng(0)))
+
+    def sample(self, k: int, *, rng: np.random.Generator) -> Rows:
+        """`k` random feasible rows, repeats possible: uniform where rows are listed or often met
+        by chance, else only spread out."""
+        if self.region.is_free:
+            return uniform(self.region, k, rng=rng)
+        if self.listed is not None:
+            fine = self.listed[self.region.allows(self.listed)]
+            if len(fine) == 0:
+                raise SpaceError(f"no point satisfies {list(self.region.constraints)}")
+            return fine[rng.integers(0, len(fine), size=k)]
+        found: list[Rows] = [np.zeros((0, len(self.region.sizes)), dtype=np.int64)]
+        count = tried = 0
+        while count < k:
+            rows = self._drawn(max(BATCH, 2 * k), rng=rng)
+            if len(rows) == 0:
+                rows, _ = solve(self.region, rows, rng=rng)
+            tried += len(rows)
+            found.append(rows[self.region.allows(rows)])
+            count += len(found[-1])
+            if count == 0 and tried > LONG_PATIENCE:
+                raise SpaceError(
+                    f"none of {tried} points within the other constraints satisfies "
+                    f"{list(self.region.predicates)}"
+                )
+        return np.concatenate(found)[:k]
+
+    def unseen(self, seen: Collection[bytes], k: int, *, rng: np.random.Generator) -> Rows:
+        """Up to `k` distinct random feasible rows not in `seen`; fewer only where no more exist.
+
+        Rows that are few are listed. Otherwise random ones are drawn until enough are new; where
+        that brings nothing new, CP-SAT finds the others or proves that there are none. It cannot
+        see predicates: with these, fewer come also where long search found no more.
+        """
+        if self.listed is not None:
+            return self._unseen_listed(seen, k, rng=rng)
+        taken: dict[bytes, Rows] = {}
+        idle, patience = 0, LONG_PATIENCE if self.region.predicates else PATIENCE
+        while len(taken) < k and idle < patience:
+            rows = self._drawn(max(BATCH, 2 * k), rng=rng)
+            new = self._new(rows, seen, taken)
+            taken.update(new)
+            idle = 0 if new else idle + max(1, len(rows))
+        if len(taken) < k and not self.region.predicates:
+            taken.update(self._proven(seen, taken, k - len(taken), rng=rng))
+        return np.array(list(taken.values())[:k], dtype=np.int64).reshape(-1, self._n)
+
+    @property
+    def _n(self) -> int:
+        return len(self.region.sizes)
+
+    def _drawn(self, k: int, *, rng: np.random.Generator) -> Rows:
+        """Random rows, `k` tried: uniform ones within the limits, or dives."""
+        if not self.fair:
+            return dive(self.region, k, rng=rng)
+        rows = uniform(self.region, k, rng=rng)
+        return rows if self.region.is_free else rows[self.region.holds(rows)]
+
+    def _new(
+        self, rows: Rows, seen: Collection[bytes], taken: Mapping[bytes, Rows]
+    ) -> dict[bytes, Rows]:
+        """The feasible ones of some rows that are in neither collection, by their keys."""
+        fresh = {
+            found: row
+            for found, row in zip(keys(rows), rows, strict=True)
+            if found not in seen and found not in taken
+        }
+        if not fresh or self.region.is_free:
+            return fresh
+        fine = self.region.allows(np.stack(list(fresh.values())))
+        return {f: row for (f, row), good in zip(fresh.items(), fine, strict=True) if good}
+
+    def _proven(
+        self,
+        seen: Collection[bytes],
+        taken: Mapping[bytes, Rows],
+        k: int,
+        *,
+        rng: np.random.Generator,
+    ) -> dict[bytes, Rows]:
+        """Up to `k` more rows by CP-SAT, one at a time; fewer only where there are no more."""
+        new: dict[bytes, Rows] = {}
+        barred = [_rows_of([*seen, *taken], self._n)]
+        while len(new) < k:
+            rows, refuted = solve(self.region, np.concatenate(barred), rng=rng)
+            if len(rows) == 0 and not refuted and not taken and not new:
+                raise _undecided()
+            if len(rows) == 0:
+                return new
+            barred.append(rows)
+            new.update(self._new(rows, seen, taken))
+        return new
+
+    def _unseen_listed(self, seen: Collection[bytes], k: int, *, rng: np.random.Generator) -> Rows:
+        assert self.listed is not None
+        fresh = self.listed[[found not in seen for found in self._listed_keys]]
+        mixed = fresh[rng.permutation(len(fresh))]
+        if not self.region.predicates:
+            return mixed[:k]
+        found, start = [mixed[:0]], 0
+        while sum(map(len, found)) < k and start < len(mixed):
+            part = mixed[start : start + max(1, k)]
+            found.append(part[self.region.allows(part)])
+            start += len(part)
+        return np.concatenate(found)[:k]
+
+    @cached_property
+    def _listed_keys(self) -> list[bytes]:
+        return keys(self.listed) if self.listed is not None else []
+
+
+def _rows_of(found: Sequence[bytes], width: int) -> Rows:
+    rows = [np.frombuffer(f, dtype=np.int16) for f in found]
+    return np.array(rows, dtype=np.int64).reshape(len(found), width)
+
+
+def _undecided() -> BackendError:
+    return BackendError(
+        f"no point that satisfies the constraints was found within {PROOF_SECONDS:g} s, "
+        "nor a proof that there is none"
+    )
