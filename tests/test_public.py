@@ -23,8 +23,8 @@ PUBLIC = {
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "space", "encoding", "kernel", "features", "linalg", "inference",
-    "slicing", "model", "samples", "posterior", "moves", "quadratic", "backend", "design",
-    "acquisition", "snapshot", "optimizer", "testing",
+    "slicing", "model", "samples", "posterior", "failures", "moves", "quadratic", "backend",
+    "design", "acquisition", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 
