@@ -48,8 +48,10 @@ SHARED_SD, OWN_SD = 3.0, 2.5
 # without exceptions wants more; beyond 100 that changes nothing, as Phi is 0 or 1 by then.
 AMPLITUDE_CENTRE, AMPLITUDE_SD = np.log(4.0), 1.5
 AMPLITUDE_BOUNDS = (np.log(0.1), np.log(100.0))
-# On the hidden rules, 30 of them predicted 0.1 % more points, at twice the cost.
-ITERATIONS = 10
+# The climb starts at this many times the contrasts at the centre of the prior. At the centre itself
+# "fails where two bits differ" is hardly felt: 40 results among 30 bits found it in 11 fits of 16,
+# from here in all; other rules do not care. 30 iterations predicted 0.1 % more points than 10.
+START, ITERATIONS = 3.0, 10
 # z is fitted on this many rows at most, half of them failures where there are as many.
 MOST_FITTED = 200
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -345,9 +347,9 @@ def spread_over(index: Index, size: int) -> Index:
 
 
 def fit(data: Data) -> Floats:
-    """z of the highest density that L-BFGS reaches from the centre of the prior. On the hidden
-    rules further starts predicted the same."""
+    """z of the highest density that L-BFGS reaches."""
     bounds: Floats = np.array([CONTRAST_BOUNDS] * data.kernel.n + [AMPLITUDE_BOUNDS])
+    start = centre(data.kernel) + np.append(np.full(data.kernel.n, np.log(START)), 0.0)
     weights: Floats | None = None
 
     def loss(z: Floats) -> tuple[float, Floats]:
@@ -358,7 +360,7 @@ def fit(data: Data) -> Floats:
 
     found = minimize(
         loss,
-        np.clip(centre(data.kernel), *bounds.T),
+        np.clip(start, *bounds.T),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
