@@ -10,7 +10,8 @@ keeps a sum that no single move keeps).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -165,37 +166,43 @@ class Moves:
     def _pairs(self, rows: Rows, values: Floats, around: Floats, active: Index) -> Index:
         """Take the best pair of moves of each row of `active`, in place; those that gained."""
         gained = []
-        for row in active.tolist():
-            for value, new in self.pairs_of(rows[row]):
-                if values[row] - value <= RELATIVE_GAIN * (1.0 + abs(values[row])):
-                    break
-                if self._allowed(new[np.newaxis])[0]:
-                    rows[row], values[row] = new, value
-                    around[row] = self.around(new[np.newaxis])[0]
-                    gained.append(row)
-                    break
-        return np.array(gained, dtype=np.intp)
+        for row, pairs in zip(active.tolist(), self.pairs(rows[active]), strict=True):
+            level = values[row] - RELATIVE_GAIN * (1.0 + abs(values[row]))
+            found = self._first_of(pairs, level, ())
+            if found is not None:
+                values[row], rows[row] = found
+                gained.append(row)
+        gone = np.array(gained, dtype=np.intp)
+        around[gone] = self.around(rows[gone])
+        return gone
 
-    def pairs_of(self, row: Rows) -> list[tuple[float, Rows]]:
-        """Rows within the limits that differ in two variables, lowest first: the first moves are
-        those of lowest value, feasible or not, the second moves are all that lead back."""
-        alone = self.score.path_neighbours(row[np.newaxis])[0]
-        barred = ~self.region.open[self.level]
-        barred |= row[self.kernel.level_variable] == self.kernel.level_value
-        first = np.argsort(np.where(barred, np.inf, alone), kind="stable")[:FIRST_MOVES]
-        first = first[~barred[first]]
-        if len(first) == 0:
-            return []
-        between = self.moved(np.repeat(row[np.newaxis], len(first), axis=0), first)
-        table = self.around(between)
+    def pairs(self, rows: Rows) -> list[Pairs]:
+        """For each row, the rows within the limits that differ from it in two variables: the
+        first moves are those of lowest value, feasible or not, the second all that lead back."""
+        variable, value = self.kernel.level_variable, self.kernel.level_value
+        own = rows[:, variable] == value  # (P, L)
+        closed = own | ~self.region.open[self.level]
+        alone = np.where(closed, np.inf, self.score.path_neighbours(rows))
+        first = np.argsort(alone, axis=1, kind="stable")[:, :FIRST_MOVES]  # (P, T)
+        between = self.moved(np.repeat(rows, first.shape[1], axis=0), first.ravel())
+        table = self.around(between).reshape(*first.shape, -1)  # (P, T, L)
         # the second move changes another variable, and changes it
-        same = self.kernel.level_variable == self.kernel.level_variable[first][:, np.newaxis]
-        table[same | (row[self.kernel.level_variable] == self.kernel.level_value)] = np.inf
-        flat = np.argsort(table, axis=None, kind="stable")[: self.kernel.levels]
-        flat = flat[np.isfinite(table.ravel()[flat])]
-        which, second = np.divmod(flat, table.shape[1])
-        found = self.moved(between[which], second)
-        return list(zip(table.ravel()[flat].tolist(), found, strict=True))
+        table[variable[first][:, :, np.newaxis] == variable] = np.inf
+        table = np.where(own[:, np.newaxis, :], np.inf, table)
+        table[~np.isfinite(np.take_along_axis(alone, first, axis=1))] = np.inf
+        between = between.reshape(*first.shape, -1)
+        return [Pairs(self, *parts) for parts in zip(between, table, strict=True)]
+
+    def _first_of(
+        self, pairs: Pairs, level: float, seen: Collection[bytes]
+    ) -> tuple[float, Rows] | None:
+        """The lowest pair below `level` that is allowed and not in `seen`."""
+        for value, row in pairs:
+            if value >= level:
+                return None
+            if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
+                return value, row
+        return None
 
     def best_unseen(
         self, rows: Rows, values: Floats, around: Floats, seen: Collection[bytes]
@@ -217,11 +224,31 @@ class Moves:
             return chosen
         # where constraints bind, what is around a seen minimum is two moves away
         known = [i for i in np.argsort(values, kind="stable")[:PAIRED] if values[i] < lowest]
-        for which in known:
-            for value, row in self.pairs_of(rows[which]):
-                if value >= lowest:
-                    break
-                if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
-                    chosen, lowest = row, value
-                    break
+        for pairs in self.pairs(rows[known]) if known else []:
+            found = self._first_of(pairs, lowest, seen)
+            if found is not None:
+                lowest, chosen = found
         return chosen
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The rows two moves away from one row, lowest first when iterated."""
+
+    moves: Moves
+    between: Rows  # (T, n) the row after each first move
+    table: Floats  # (T, L) values after each second move, infinite where not feasible
+
+    def __iter__(self) -> Iterator[tuple[float, Rows]]:
+        flat = self.table.ravel()
+        lowest = int(flat.argmin())
+        yield float(flat[lowest]), self._row(lowest)
+        for position in np.argsort(flat, kind="stable")[1:].tolist():
+            if not np.isfinite(flat[position]):
+                return
+            yield float(flat[position]), self._row(position)
+
+    def _row(self, position: int) -> Rows:
+        which, second = divmod(position, self.table.shape[1])
+        moved = self.moves.moved(self.between[which : which + 1], np.array([second]))
+        return np.asarray(moved[0])

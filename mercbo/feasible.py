@@ -104,52 +104,22 @@ def uniform(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
 
 def dive(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
     """Up to `k` rows within the limits, each by its own random order of the variables."""
-    n, most = len(region.sizes), int(region.sizes.max())
-    low, high = reach(region)
-    slack = region.limits.slack
-    # (n, most) levels of each variable, padded by its first; closed ones are barred
-    padded = np.minimum(np.arange(most), region.sizes[:, np.newaxis] - 1)
-    barred = (np.arange(most) >= region.sizes[:, np.newaxis]) | ~region.open[
-        region.start[:, np.newaxis] + padded
-    ]
-    rows, sides = np.zeros((k, n), dtype=np.int64), np.zeros((k, len(region.limits)))
-    rest_low, rest_high = low.sum(axis=0) + sides, high.sum(axis=0) + sides
-    order = rng.permuted(np.tile(np.arange(n), (k, 1)), axis=1)
-    everyone = np.arange(k)
-    for step in range(n):
-        variable = order[:, step]
-        rest_low, rest_high = rest_low - low[variable], rest_high - high[variable]
-        gains = region.columns[(region.start[variable, np.newaxis] + padded[variable])]
-        after = sides[:, np.newaxis] + gains  # (k, most, m)
-        short = np.maximum(after + rest_low[:, np.newaxis] - region.limits.high - slack, 0.0)
-        short += np.maximum(region.limits.low - slack - after - rest_high[:, np.newaxis], 0.0)
-        # of the values that keep all limits in reach one at random, else the least bad one
-        worth = short.sum(axis=2) + 1e-12 * rng.random((k, most))
-        worth[barred[variable]] = np.inf
-        chosen = worth.argmin(axis=1)
-        rows[everyone, variable] = chosen
-        sides = after[everyone, chosen]
-    fine = region.holds(rows)
-    if not fine.all():
-        rows = np.concatenate([rows[fine], mend(region, rows[~fine], rng=rng)])
-    return rows
+    limits, groups = region.open_limits, region.open_groups
+    states, fine = moves.dive(k, limits.matrix.shape[1], groups, limits, rng=rng)
+    rows = region.rows_of(states)
+    return np.concatenate([rows[fine], mend(region, rows[~fine], rng=rng)])
 
 
 def mend(region: Region, rows: Rows, *, rng: np.random.Generator) -> Rows:
     """Rows within the limits near the given ones, where moves lead there."""
-    bits = np.zeros((len(rows), len(region.open)), dtype=np.int8)
-    np.put_along_axis(bits, region.start + rows, 1, axis=1)
-    closed = np.flatnonzero(~region.open)
-    limits = region.limits
-    if len(closed):
-        lines = [(line, low, high) for line, low, high in zip(
-            limits.matrix, limits.low, limits.high, strict=True)]  # fmt: skip
-        none = np.zeros(len(region.open))
-        none[closed] = 1.0
-        limits = moves.Limits.stack([*lines, (none, -np.inf, 0.0)], len(region.open))
-    mended, reached = moves.mend(region.groups, limits, bits, rng=rng)
-    found = np.stack([mended[reached][:, g].argmax(axis=1) for g in region.groups], axis=1)
-    return found[region.holds(found)].astype(np.int64)
+    # a closed level is replaced by the first open one of its variable
+    first = np.array([np.argmax(region.open[group]) for group in region.groups])
+    rows = np.where(region.open[region.start + rows], rows, first)
+    limits, groups = region.open_limits, region.open_groups
+    if len(rows) == 0:
+        return rows
+    states, reached = moves.mend(groups, limits, region.open_states(rows), rng=rng)
+    return region.rows_of(states[reached])
 
 
 # -- CP-SAT ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,6 +35,8 @@ RELATIVE_GAIN = 1e-12
 SLACK = 1e-9
 # A limit's coefficients are made whole by the smallest of these that leaves them exact.
 EXACT_SCALES = [10.0**k for k in range(10)]
+# Pairs of moves looked at together (2 million doubles are 16 MB), and first moves of a pair.
+PAIR_ENTRIES, FIRST_MOVES = 1 << 21, 64
 # Attempts to mend a state that breaks limits, each from a stronger shake.
 MENDING_ROUNDS = 30
 
@@ -172,8 +175,7 @@ def descend(
         active, best = active[moving], best[moving]
         walk.move(active, best)
         if walk.limits is not None:
-            paired = [row for row in stuck if walk.move_pair(int(row), tolerance)]
-            active = np.concatenate([active, np.array(paired, dtype=np.intp)])
+            active = np.concatenate([active, walk.move_pairs(stuck, tolerance)])
     done = walk.states.astype(np.int8)
     return done, energies(linear, coupling, done)
 
@@ -226,6 +228,53 @@ def mend(
         for _ in range(2 + turn):
             walk.move(open_, rng.integers(0, width, len(open_)))
     return walk.states.astype(np.int8), np.asarray(limits.excess(walk.sides) == 0)
+
+
+def dive(
+    k: int, width: int, groups: Sequence[Index], limits: Limits, *, rng: np.random.Generator
+) -> tuple[Bits, Mask]:
+    """`k` random states, each built bit by bit and group by group in its own random order, and
+    which of them satisfy the limits.
+
+    Of the choices that leave every limit within reach one is taken at random, else one that misses
+    them least.
+    """
+    units = units_of(width, groups)
+    most = max((len(unit) for unit in units), default=1)
+    # (U, C) the bit that each choice sets, `width` for none: a free bit may stay 0
+    choice = np.full((len(units), max(most, 2)), -1, dtype=np.intp)
+    for number, unit in enumerate(units):
+        choice[number, : len(unit)] = unit
+    choice[: len(units) - len(groups), 1] = width
+    barred = choice < 0
+    adds = np.concatenate([limits.matrix.T, np.zeros((1, len(limits)))])[choice]  # (U, C, m)
+    low = np.where(barred[:, :, np.newaxis], np.inf, adds).min(axis=1)
+    high = np.where(barred[:, :, np.newaxis], -np.inf, adds).max(axis=1)
+    states = np.zeros((k, width + 1), dtype=np.int8)
+    sides = np.zeros((k, len(limits)))
+    rest_low, rest_high = low.sum(axis=0) + sides, high.sum(axis=0) + sides
+    order = rng.permuted(np.tile(np.arange(len(units)), (k, 1)), axis=1)
+    everyone = np.arange(k)
+    for unit in order.T:
+        rest_low, rest_high = rest_low - low[unit], rest_high - high[unit]
+        after = sides[:, np.newaxis] + adds[unit]  # (k, C, m)
+        short = np.maximum(after + rest_low[:, np.newaxis] - limits.high - limits.slack, 0.0)
+        short += np.maximum(limits.low - limits.slack - after - rest_high[:, np.newaxis], 0.0)
+        worth = short.sum(axis=2) + SLACK * rng.random(barred[unit].shape)
+        worth[barred[unit]] = np.inf
+        chosen = worth.argmin(axis=1)
+        states[everyone, choice[unit, chosen]] = 1
+        sides = after[everyone, chosen]
+    states = states[:, :width]
+    return states, limits.satisfied(states)
+
+
+def units_of(width: int, groups: Sequence[Index]) -> list[Index]:
+    """What can be chosen independently: free bits, one each, and the groups."""
+    free = np.ones(width, dtype=np.bool_)
+    for group in groups:
+        free[group] = False
+    return [np.array([bit]) for bit in np.flatnonzero(free)] + list(groups)
 
 
 @dataclass
@@ -298,10 +347,8 @@ class Walk:
 
     @property
     def units(self) -> list[Index]:
-        """What can be chosen independently: free bits, one each, and the groups."""
-        free = [np.array([bit]) for bit in np.flatnonzero(self.group_of < 0)]
-        groups = range(self.present.shape[1])
-        return free + [np.flatnonzero(self.group_of == group) for group in groups]
+        groups = [np.flatnonzero(self.group_of == g) for g in range(self.present.shape[1])]
+        return units_of(len(self.group_of), groups)
 
     def gains_of(self, unit: Index) -> Floats:
         """(R, choices): gains of the moves of one unit."""
@@ -350,41 +397,69 @@ class Walk:
         if self.limits is not None:
             self.sides[rows] += step[:, np.newaxis] * self.limits.matrix.T[columns]
 
-    def move_pair(self, row: int, tolerance: Floats) -> bool:
-        """Make the best feasible pair of moves of one state, if one gains."""
+    def move_pairs(self, rows: Index, tolerance: Floats) -> Index:
+        """Make the best feasible pair of moves of each of `rows`; those for which one gained."""
         assert self.limits is not None
-        here = np.array([row])
-        gains, shifts = self.gains(here)[0], self.shifts(here)[0]
-        total = gains[:, np.newaxis] + gains + self._interaction(row)
-        unit = np.where(
-            self.group_of >= 0, len(self.group_of) + self.group_of, np.arange(len(gains))
-        )
-        total[unit[:, np.newaxis] == unit] = np.inf
+        width = len(self.group_of)
+        step = max(1, PAIR_ENTRIES // max(1, width * min(width, FIRST_MOVES)))
+        moved = [rows[:0]]
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            which, first, second = self._best_pairs(part, tolerance)
+            self.move(part[which], first)
+            self.move(part[which], second)
+            moved.append(part[which])
+        return np.concatenate(moved)
+
+    def _best_pairs(self, rows: Index, tolerance: Floats) -> tuple[Index, Index, Index]:
+        """Positions in `rows` that have a feasible pair that gains, and the best such pairs.
+
+        One move of a pair is among those that gain most (or cost least) alone, feasible or not.
+        """
+        assert self.limits is not None
+        gains, shifts = self.gains(rows), self.shifts(rows)
+        if self.present.shape[1]:  # a move to the present bit is none
+            np.put_along_axis(gains, self.present[rows], np.inf, axis=1)
+        first = np.argsort(gains, axis=1, kind="stable")[:, :FIRST_MOVES]  # (R, T)
+        alone = np.take_along_axis(gains, first, axis=1)
+        total = alone[:, :, np.newaxis] + gains[:, np.newaxis, :] + self._interactions(rows, first)
+        total[self._unit[first][:, :, np.newaxis] == self._unit] = np.inf
+        both = tolerance[first][:, :, np.newaxis] + tolerance
         # limits are checked for the pairs that gain only
-        both = tolerance[:, np.newaxis] + tolerance
-        first, second = np.nonzero(np.triu(total < -both, 1))
-        sides = self.sides[row] + shifts[first] + shifts[second]
-        fine = self.limits.holds(sides)
-        if not fine.any():
-            return False
-        first, second = first[fine], second[fine]
-        best = int(total[first, second].argmin())
-        self.move(here, first[best : best + 1])
-        self.move(here, second[best : best + 1])
-        return True
+        which, at, second = np.nonzero(total < -both)
+        leading = first[which, at]
+        sides = self.sides[rows[which]] + shifts[which, leading] + shifts[which, second]
+        fine = np.flatnonzero(self.limits.holds(sides))
+        which, at, second = which[fine], at[fine], second[fine]
+        # by row and then by gain: the first of each row is its best
+        order = np.lexsort((total[which, at, second], which))
+        found, best = np.unique(which[order], return_index=True)
+        best = order[best]
+        return found, first[found, at[best]], second[best]
 
-    def _interaction(self, row: int) -> Floats:
-        """(B, B): what two moves change together beyond what each changes alone."""
-        half = self._changed(row, self.coupling)
-        return self._changed(row, half.T)
+    @cached_property
+    def _unit(self) -> Index:
+        """(B,): the number of each bit's unit."""
+        bits = np.arange(len(self.group_of))
+        return np.where(self.group_of >= 0, len(bits) + self.group_of, bits)
 
-    def _changed(self, row: int, table: Floats) -> Floats:
-        """Rows of `table` combined as the moves of a state change its bits."""
-        out = (1.0 - 2.0 * self.states[row])[:, np.newaxis] * table
+    def _interactions(self, rows: Index, first: Index) -> Floats:
+        """(R, T, B): what a first and any second move change together beyond each alone."""
+        signs = 1.0 - 2.0 * self.states[rows]
+        if not self.present.shape[1]:
+            own = np.take_along_axis(signs, first, axis=1)
+            return np.asarray(own[:, :, np.newaxis] * self.coupling[first] * signs[:, np.newaxis])
+        # a move inside a group adds its bit and drops the present one
         grouped = self.group_of >= 0
-        if grouped.any():
-            out[grouped] = table[grouped] - table[self.present[row, self.group_of[grouped]]]
-        return np.asarray(out)
+        signs[:, grouped] = 1.0
+        leaving = np.zeros(signs.shape, dtype=np.intp)
+        leaving[:, grouped] = self.present[rows][:, self.group_of[grouped]]
+        own = np.take_along_axis(signs, first, axis=1)
+        half = own[:, :, np.newaxis] * self.coupling[first]
+        dropped = np.take_along_axis(leaving, first, axis=1)
+        half -= grouped[first][:, :, np.newaxis] * self.coupling[dropped]
+        across = np.take_along_axis(half, leaving[:, np.newaxis, :], axis=2)
+        return np.asarray(half * signs[:, np.newaxis] - across * grouped)
 
 
 def tabu(

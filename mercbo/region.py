@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Mask, Rows, keys
+from mercbo.arrays import Bits, Floats, Index, Mask, Rows, keys
 from mercbo.constraints import Constraint, Row, Where
 from mercbo.errors import SpaceError
 from mercbo.moves import Limits
@@ -103,6 +103,29 @@ class Region:
         """(L, m): what each level adds to the sides."""
         return np.ascontiguousarray(self.limits.matrix.T)
 
+    @cached_property
+    def open_groups(self) -> tuple[Index, ...]:
+        """The open levels of each variable, numbered among the open ones."""
+        number = np.cumsum(self.open) - 1
+        return tuple(number[group[self.open[group]]] for group in self.groups)
+
+    @cached_property
+    def open_limits(self) -> Limits:
+        """The limits over the open levels only."""
+        return Limits(self.limits.matrix[:, self.open], self.limits.low, self.limits.high)
+
+    def open_states(self, rows: Rows) -> Bits:
+        """(N, open levels): 1 where a row of open levels has the level."""
+        hot = np.zeros((len(rows), len(self.open)), dtype=np.int8)
+        np.put_along_axis(hot, self.start + rows, 1, axis=1)
+        return hot[:, self.open]
+
+    def rows_of(self, states: Bits) -> Rows:
+        """The rows of states over the open levels."""
+        value = (np.arange(len(self.open)) - self.start[self.variable_of])[self.open]
+        columns = [value[group[states[:, group].argmax(axis=1)]] for group in self.open_groups]
+        return np.stack(columns, axis=1).astype(np.int64)
+
     @property
     def predicates(self) -> tuple[Where, ...]:
         return tuple(c for c in self.constraints if isinstance(c, Where))
@@ -128,10 +151,16 @@ class Region:
     # -- which rows are allowed ----------------------------------------------------------------
 
     def sides(self, rows: Rows) -> Floats:
-        out = np.zeros((len(rows), len(self.limits)))
-        for variable in np.unique(self.variable_of[self.columns.any(axis=1)]).tolist():
-            out += self.columns[self.start[variable] + rows[:, variable]]
-        return out
+        named = self._named
+        levels = self.start[named] + rows[:, named]
+        step = max(1, CHUNK_ENTRIES // max(1, len(named) * len(self.limits)))
+        parts = [self.columns[levels[i : i + step]].sum(axis=1) for i in range(0, len(rows), step)]
+        return np.concatenate([np.zeros((0, len(self.limits))), *parts])
+
+    @cached_property
+    def _named(self) -> Index:
+        """The variables that limits speak of."""
+        return np.unique(self.variable_of[self.columns.any(axis=1)])
 
     def holds(self, rows: Rows) -> Mask:
         """(N,): which rows satisfy everything but predicates and table."""

@@ -25,8 +25,8 @@ PUBLIC = {
 LAYERS = [
     "errors", "arrays", "moves", "backend", "variables", "encoding", "constraints", "region",
     "export", "feasible", "space", "results", "kernel", "features", "linalg", "inference",
-    "slicing", "model", "samples", "posterior", "failures", "quadratic", "design", "acquisition", "history",
-    "snapshot", "optimizer", "testing",
+    "slicing", "model", "samples", "posterior", "failures", "quadratic", "design", "acquisition",
+    "history", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from mercbo.arrays import Bits, Floats
 from mercbo.moves import Walk
 from mercbo_backends.base import Backend, Check
 from mercbo_backends.problem import Problem, count_of, seconds_of
+from mercbo_backends.search import random_states
 
 try:
     from dwave.samplers import SimulatedAnnealingSampler
@@ -73,7 +74,7 @@ class Annealing(Backend):
         if problem.is_free and problem.width and SimulatedAnnealingSampler is not None:
             states = anneal_by_dwave(problem, reads, sweeps, deadline, rng=rng)
             return states, {"status": "feasible", "annealer": "dwave-samplers"}
-        states = moves.random_states(reads, problem.width, problem.groups, rng=rng)
+        states = random_states(problem, reads, rng=rng)
         states, reached = moves.mend(problem.groups, problem.limits, states, rng=rng)
         states = anneal(problem, states[reached], sweeps, deadline, rng=rng)
         states = states[problem.feasible(states)]

@@ -32,12 +32,11 @@ try:
 except ImportError as error:
     raise ImportError("CpSat needs OR-Tools: pip install ortools") from error
 
-from mercbo import moves
 from mercbo.arrays import Bits, Floats
 from mercbo_backends.base import Backend, Check
 from mercbo_backends.cuts import roof_dual
 from mercbo_backends.problem import Problem, count_of, seconds_of
-from mercbo_backends.search import allowed, polish
+from mercbo_backends.search import allowed, polish, random_states
 
 # The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
 WHOLE_SUM = 2.0**36
@@ -229,7 +228,7 @@ class Program:
     def _quick_best(self, rng: np.random.Generator) -> Bits | None:
         """The best allowed state of a quick descent."""
         problem = self.problem
-        starts = moves.random_states(50, problem.width, problem.groups, rng=rng)
+        starts = random_states(problem, 50, rng=rng)
         states = allowed(problem, polish(problem, starts, rng=rng))
         states = states[problem.feasible(states)]
         return states[problem.energies(states).argmin()] if len(states) else None

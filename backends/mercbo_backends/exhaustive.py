@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index
 from mercbo.moves import Limits
 from mercbo_backends.base import Backend, Check
@@ -78,20 +79,12 @@ def enumerate_lowest(problem: Problem, wanted: int, deadline: float) -> tuple[Bi
     return states, info
 
 
-def units_of(problem: Problem) -> list[Index]:
-    """Free bits, one each, and one-hot groups."""
-    grouped = np.zeros(problem.width, dtype=np.bool_)
-    for group in problem.groups:
-        grouped[group] = True
-    return [np.array([bit]) for bit in np.flatnonzero(~grouped)] + list(problem.groups)
-
-
 def choices(unit: Index) -> int:
     return 2 if len(unit) == 1 else len(unit)
 
 
 def check_size(problem: Problem) -> None:
-    points = state_count(units_of(problem))
+    points = state_count(moves.units_of(problem.width, problem.groups))
     if problem.groups and points > MAX_POINTS:
         raise ValueError(
             f"{points:,} points are too many to try each, at most {MAX_POINTS:,} are tried; "
@@ -137,7 +130,7 @@ def blocks(problem: Problem) -> Iterator[tuple[Floats, Floats, Floats]]:
 
     Infeasible pairs have infinite energy.
     """
-    left_units, right_units = halves(units_of(problem))
+    left_units, right_units = halves(moves.units_of(problem.width, problem.groups))
     limits, width = problem.limits, problem.width
     longest = max(1, BLOCK // max(1, width))  # half-states held at a time
     across_step = max(1, min(longest, int(BLOCK**0.5)))

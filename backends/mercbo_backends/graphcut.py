@@ -34,13 +34,16 @@ from mercbo.arrays import Bits, Floats
 from mercbo_backends.base import Backend, Check
 from mercbo_backends.cuts import min_cut, roof_dual, solver_name, trivial_bound
 from mercbo_backends.problem import MEETS, Problem, count_of, distinct, seconds_of
-from mercbo_backends.search import allowed, polish, restrict
+from mercbo_backends.search import allowed, polish, random_states, restrict
 
 # Steps of Gamma shrink by this after a round that did not raise the bound.
 SHRINK = 0.7
 # Walks of the tabu search. It is left out where descent alone finds the minimum: below so many
 # bits, or where so many starts have led to the same lowest energy.
 WALKS, EASY_BITS, AGREEING = 16, 30, 8
+# With limits a descent also looks at pairs of moves: it costs more and finds more, and so many
+# times fewer starts are made.
+LIMITED = 4
 
 
 class GraphCut(Backend):
@@ -118,7 +121,9 @@ def search(
     problem: Problem, rounds: int, restarts: int, deadline: float, rng: np.random.Generator
 ) -> Bits:
     """Low feasible states."""
-    starts = moves.random_states(restarts, problem.width, problem.groups, rng=rng)
+    if len(problem.limits):
+        restarts = max(1, restarts // LIMITED)
+    starts = random_states(problem, restarts, rng=rng)
     states = polish(problem, starts, rng=rng, deadline=deadline)
     if rounds and time.perf_counter() < deadline:
         upper = float(problem.energies(states).min()) if len(states) else 0.0

@@ -15,20 +15,27 @@ from mercbo_backends.problem import Problem
 CHUNK = 8
 
 
+def random_states(problem: Problem, k: int, *, rng: np.random.Generator) -> Bits:
+    """`k` random states with one bit in each group; with limits, mostly within them."""
+    if not len(problem.limits):
+        return moves.random_states(k, problem.width, problem.groups, rng=rng)
+    return moves.dive(k, problem.width, problem.groups, problem.limits, rng=rng)[0]
+
+
 def polish(
     problem: Problem, states: Bits, *, rng: np.random.Generator, deadline: float = np.inf
 ) -> Bits:
     """Feasible local minima reached from the given states, as many as the time allows."""
+    form = problem.linear, problem.coupling, problem.groups
     if not len(problem.limits):
-        return moves.descend(problem.linear, problem.coupling, problem.groups, states)[0]
+        return moves.descend(*form, states)[0]
     done = [states[:0]]
-    for start in range(0, len(states), CHUNK):
-        part = states[start : start + CHUNK]
+    step = len(states) if np.isinf(deadline) else CHUNK
+    for start in range(0, len(states), max(1, step)):
+        part = states[start : start + step]
         part, reached = moves.mend(problem.groups, problem.limits, part, rng=rng)
         part = np.unique(part[reached], axis=0)
-        done.append(
-            moves.descend(problem.linear, problem.coupling, problem.groups, part, problem.limits)[0]
-        )
+        done.append(moves.descend(*form, part, problem.limits)[0])
         if time.perf_counter() > deadline:
             break
     return np.concatenate(done)
