@@ -8,6 +8,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Rows
 from mercbo.encoding import HasVariables
+from mercbo.failures import Works
 from mercbo.feasible import Feasible
 
 # Random candidates per design point: enough to spread out, few enough to stay random.
@@ -18,20 +19,23 @@ def space_filling(
     feasible: Feasible,
     seen: Collection[bytes],
     placed: Rows,
+    works: Works,
     *,
     rng: np.random.Generator,
 ) -> Rows | None:
-    """One unseen point far from those already placed: the best of a few random candidates.
+    """One unseen point far from those already placed and likely to work: the best of a few random
+    candidates by distance times chance.
 
     Distance is the number of differing variables; on ordered ones the share of the range.
     """
     candidates = feasible.unseen(seen, CANDIDATES, rng=rng)
     if len(candidates) == 0:
         return None
+    chance = works.chance(candidates)
     if len(placed) == 0:
-        return np.asarray(candidates[0])
+        return np.asarray(candidates[int(chance.argmax())])
     nearest = distances(feasible.region, candidates, placed).min(axis=1)
-    return np.asarray(candidates[int(nearest.argmax())])
+    return np.asarray(candidates[int((nearest * chance).argmax())])
 
 
 def distances(space: HasVariables, a: Rows, b: Rows) -> Floats:

@@ -29,6 +29,9 @@ class Model:
         variances beta_i and beta_i beta_j.
     inference
         "map" (the fastest), "hmc" (a few samples per ask), "slice" (the paper's).
+    failures
+        "learn": where evaluations have failed, a model of failures keeps suggestions away from
+        where more are likely. "ignore": only the failed points themselves are left out.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -39,12 +42,14 @@ class Model:
     weights: str = "identity"
     inference: str = "map"
     refine: bool = True
+    failures: str = "learn"
 
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int) or self.order < 1:
             raise SettingError(f"order={self.order!r} is not a whole number of at least 1")
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
+        choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
             raise SettingError(f"refine={self.refine!r} is not True or False")
@@ -53,7 +58,12 @@ class Model:
     def paper(cls) -> Model:
         """The choices of the MerCBO paper (it uses identity weights for Ising only)."""
         return cls(
-            order=2, posterior="truncated", weights="hierarchical", inference="slice", refine=False
+            order=2,
+            posterior="truncated",
+            weights="hierarchical",
+            inference="slice",
+            refine=False,
+            failures="ignore",
         )
 
     @property

@@ -33,6 +33,7 @@ from mercbo.errors import (
     StateError,
     choose,
 )
+from mercbo.failures import Always, Weighed, Works, fit_works
 from mercbo.feasible import Feasible, conflict, is_empty
 from mercbo.history import History, Marked, mark
 from mercbo.inference import Data, Fit
@@ -42,6 +43,7 @@ from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
+from mercbo.samples import Sample
 from mercbo.space import Predicates, Space, is_single
 from mercbo.variables import Point
 
@@ -49,6 +51,8 @@ from mercbo.variables import Point
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
+# Best points measured whose lowest value in a draw is the level that an evaluation should beat.
+LEADERS = 5
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class Optimizer:
         self._committed: Fit | None = None
         self._fresh = False
         self._surrogate: Surrogate | None = None
+        # What the failures of a history say, and the parts of the history that they follow from.
+        self._failures: tuple[Rows, Marked, Works] | None = None
 
     # -- history -------------------------------------------------------------------------------
 
@@ -327,11 +333,29 @@ class Optimizer:
         history = self._history
         if self._designing(len(history.pending) + len(batch)):
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
-            return space_filling(feasible, seen, np.concatenate(placed), rng=rng)
+            return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
         draw = self._draw(number, rng, feasible)
-        return thompson(
-            draw, draw.sample, self._kernel, self._sampler, self._incumbents, seen, rng=rng
-        )
+        score = self._score(draw.sample)
+        return thompson(draw, score, self._kernel, self._sampler, self._incumbents, seen, rng=rng)
+
+    def _score(self, sample: Sample) -> Sample:
+        """What an ask minimises: a sampled function, weighed by the chance that the evaluation
+        works where some have failed."""
+        works = self._works()
+        if isinstance(works, Always):
+            return sample
+        return Weighed(sample, works, float(sample.path(self._incumbents[:LEADERS]).min()))
+
+    def _works(self) -> Works:
+        """How likely evaluations are to work, by the present history."""
+        history = self._history
+        if self.model.failures == "ignore":
+            return Always(self._kernel)
+        known = self._failures
+        if known is None or known[0] is not history.rows or known[1] is not history.failed:
+            works = fit_works(self._kernel, history.rows, history.stack(history.failed))
+            known = self._failures = (history.rows, history.failed, works)
+        return known[2]
 
     def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
         """A failed point that is to be asked for again and may be."""

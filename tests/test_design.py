@@ -6,6 +6,9 @@ import pytest
 from mercbo import Binary, Categorical, Integer, Ordinal, Space
 from mercbo.arrays import key, keys
 from mercbo.design import distances, space_filling
+from mercbo.encoding import Encoding
+from mercbo.failures import Always
+from mercbo.kernel import Kernel
 
 SMALL = Space(
     {
@@ -15,6 +18,8 @@ SMALL = Space(
         "d": Categorical([None]),
     }
 )
+
+ALWAYS = Always(Kernel(Encoding(SMALL)))  # nothing has failed
 
 
 def as_set(rows: np.ndarray) -> set[tuple[int, ...]]:
@@ -56,7 +61,7 @@ def filled(space: Space, count: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     placed = np.zeros((0, len(space)), dtype=np.int64)
     for _ in range(count):
-        row = space_filling(space.feasible, set(keys(placed)), placed, rng=rng)
+        row = space_filling(space.feasible, set(keys(placed)), placed, ALWAYS, rng=rng)
         placed = np.vstack([placed, row])
     return placed
 
@@ -99,7 +104,9 @@ def test_a_seen_point_never_comes(count):
     known, seen = seen_of(SMALL, count, seed=3)
     for seed in range(10):
         for placed in (known, known[:0]):
-            row = space_filling(SMALL.feasible, seen, placed, rng=np.random.default_rng(seed))
+            row = space_filling(
+                SMALL.feasible, seen, placed, ALWAYS, rng=np.random.default_rng(seed)
+            )
             assert key(row) not in seen
             assert tuple(row) in as_set(SMALL.enumerate_rows())
 
@@ -107,7 +114,9 @@ def test_a_seen_point_never_comes(count):
 def test_the_farthest_of_a_small_space_is_taken():
     space = Space.binary(4)
     placed = np.zeros((1, 4), dtype=np.int64)
-    row = space_filling(space.feasible, set(keys(placed)), placed, rng=np.random.default_rng(0))
+    row = space_filling(
+        space.feasible, set(keys(placed)), placed, ALWAYS, rng=np.random.default_rng(0)
+    )
     assert row.tolist() == [1, 1, 1, 1]
 
 
