@@ -65,7 +65,7 @@ CHUNK = 64
 SOFTNESS = 0.1
 # Power of the chance in a weighed sample. With 1, the expected gain, 12 runs of 80 evaluations
 # wasted 42 % of what they waste without a model, with 2 32 %, with 4 24 %; the best values found
-# were alike with 1 and 2, and with 4 twice worse.
+# were alike with 1 and 2 (once better, once worse), and with 4 three times worse.
 AVERSION = 2.0
 
 
