@@ -1,4 +1,4 @@
-"""The command line: `mercbo bench backends`, `mercbo bench proofs`."""
+"""The command line: `mercbo bench backends`, `mercbo bench proofs`, `mercbo bench constraints`."""
 
 from __future__ import annotations
 
@@ -77,6 +77,26 @@ def bench_proofs(
     typer.echo(text)
     agreed = "agree" if proofs.agree(rows) else "DISAGREE"
     console.print(f"all proofs of a draw {agreed}; files are in {out}", highlight=False)
+
+
+@bench.command("constraints")
+def bench_constraints(
+    out: Annotated[Path, typer.Option(help="Folder for the raw file and the tables.")] = Path(
+        "bench-constraints"
+    ),
+    first: Annotated[int, typer.Option(min=0, help="The first run.")] = 0,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each small problem.")] = 10,
+) -> None:
+    """Measure what constraints cost and find, and what failures waste."""
+    from mercbo.bench import constraints
+
+    console = Console()
+    with console.status("starting") as status:
+        results = constraints.run(out, first=first, runs=runs, progress=status.update)
+    text = constraints.markdown(results)
+    (out / "constraints.md").write_text(text + "\n", encoding="utf-8")
+    typer.echo(text)
+    console.print(f"raw file and tables are in {out}", highlight=False)
 
 
 def parse_problems(text: str) -> dict[str, tuple[int, int]]:

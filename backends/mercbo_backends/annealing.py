@@ -10,9 +10,8 @@ otherwise Gibbs sampling inside one-hot groups, so that no state ever leaves the
 | T      | temperature, falling geometrically over the sweeps                 |           |
 
 A sweep draws each unit anew from its conditional distribution at temperature T, in all replicas
-at once. With linear limits, choices that would break one have probability zero, and as many
-random pairs of moves are tried as there are units: a swap can keep a sum that no single move
-keeps.
+at once. With linear limits, choices that would break one have probability zero, and pairs of moves
+are drawn as well: a swap can keep a sum that no single move keeps.
 """
 
 from __future__ import annotations
@@ -40,6 +39,8 @@ except ImportError:  # the Gibbs sampling below then serves free bits as well
 SEED_LIMIT = 2**31
 # The first temperature lets the typical move be undone, the last freezes all but the smallest.
 HOT, COLD = 1.0, 0.02
+# Where limits bind: one drawn pair of moves in each sweep for so many bits and groups.
+PAIRING = 4
 
 
 class Annealing(Backend):
@@ -120,8 +121,8 @@ def anneal(
         for unit in rng.permutation(len(units)):
             draw_unit(walk, units[unit], temperature, rng)
         if walk.limits is not None:
-            for _ in units:
-                try_pair(walk, temperature, rng)
+            for _ in range(max(1, len(units) // PAIRING)):
+                draw_pair(walk, temperature, rng)
         now = walk.states.astype(np.int8)
         energy = problem.energies(now)
         better = np.flatnonzero(energy < lowest)
@@ -152,20 +153,24 @@ def draw_unit(walk: Walk, unit: Any, temperature: float, rng: np.random.Generato
         walk.move(rows, unit[chosen])
 
 
-def try_pair(walk: Walk, temperature: float, rng: np.random.Generator) -> None:
-    """Metropolis on one random pair of moves in each replica."""
+def draw_pair(walk: Walk, temperature: float, rng: np.random.Generator) -> None:
+    """Make a random move in each replica, feasible or not, and draw from the moves that lead back
+    within the limits, or take it back: a swap is found where it takes two moves."""
     assert walk.limits is not None
     rows = np.arange(len(walk.states))
-    pairs = rng.integers(0, walk.states.shape[1], (2, len(rows)))
     before = (walk.states.copy(), walk.fields.copy(), walk.present.copy(), walk.sides.copy())
-    gained = np.zeros(len(rows))
-    for columns in pairs:
-        gained += walk.gains(rows)[rows, columns]
-        walk.move(rows, columns)
-    accept = np.log(rng.random(len(rows))) < -gained / temperature
-    undo = ~(accept & walk.limits.holds(walk.sides))
+    first = rng.integers(0, walk.states.shape[1], len(rows))
+    gained = walk.gains(rows)[rows, first]
+    walk.move(rows, first)
+    fine = walk.limits.holds(walk.sides[:, np.newaxis] + walk.shifts(rows))
+    gains = np.where(fine, walk.gains(rows) + gained[:, np.newaxis], np.inf)
+    # the last choice is to take the first move back, which gains nothing
+    choices = np.column_stack([gains, np.zeros(len(rows))])
+    second = gumbel_choice(-choices / temperature, rng)
+    undo = second == gains.shape[1]
     for now, then in zip((walk.states, walk.fields, walk.present, walk.sides), before, strict=True):
         now[undo] = then[undo]
+    walk.move(rows[~undo], second[~undo])
 
 
 def gumbel_choice(logits: Floats, rng: np.random.Generator) -> Any:
