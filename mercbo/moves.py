@@ -39,7 +39,7 @@ MOST_WHOLE = 2.0**52
 # Choices that break limits alike, relative to their coefficients, are told apart at random.
 TIE = 1e-9
 # A limit's coefficients are made whole by the smallest of these that leaves them exact.
-EXACT_SCALES = [10.0**k for k in range(10)]
+EXACT_SCALES = [10.0**k for k in range(7)]
 # Pairs of moves looked at together (2 million doubles are 16 MB), and first moves of a pair.
 PAIR_ENTRIES, FIRST_MOVES = 1 << 21, 64
 # Attempts to mend a state that breaks limits, each from a stronger shake.
@@ -104,28 +104,35 @@ class Limits:
         below `most`; the limit then says the same. Otherwise they are rounded, and what that may
         change is given to both sides, so that no feasible state is lost.
         """
-        row, low, high = self.matrix[number], self.low[number], self.high[number]
-        scale = min(exact_scale(row), most / max(np.abs(row).sum(), 1e-300))
+        row, low, high = self.matrix[number], float(self.low[number]), float(self.high[number])
+        scale = min(exact_scale(row), most / max(float(np.abs(row).sum()), 1e-300))
         whole = np.round(row * scale)
         loose = float(np.abs(row * scale - whole).sum() + self.slack[number] * scale) + 1e-6
+        beyond = 4.0 * most  # no sum gets there
         return (
             whole.astype(np.int64),
-            math.ceil(low * scale - loose) if np.isfinite(low) else None,
-            math.floor(high * scale + loose) if np.isfinite(high) else None,
+            math.ceil(max(low * scale - loose, -beyond)) if low > -math.inf else None,
+            math.floor(min(high * scale + loose, beyond)) if high < math.inf else None,
         )
 
 
 def exact_scale(numbers: Floats) -> float:
     """The smallest factor that makes the numbers whole: a power of ten, or that over the smallest
-    of them (thirds become ones); the largest power of ten where none does."""
+    of them (thirds become ones); where none does, one that keeps twelve digits."""
     sizes = np.abs(numbers[numbers != 0])
-    for unit in (1.0, float(sizes.min()) if len(sizes) else 1.0):
-        for power in EXACT_SCALES[:7]:
-            scaled = numbers * (power / unit)
-            rounding = np.maximum(1e-9, 1e-14 * np.abs(scaled))
-            if np.all(np.abs(scaled - np.round(scaled)) < rounding):
-                return power / unit
-    return EXACT_SCALES[-1]
+    if len(sizes) == 0:
+        return 1.0
+    # what rounding changes in a number, and in one that is the difference of larger ones
+    rounding = np.maximum(1e-12 * np.abs(numbers), 1e-15 * sizes.max())
+    for unit in (1.0, float(sizes.min())):
+        for power in EXACT_SCALES:
+            scale = power / unit
+            if scale * float(sizes.max()) > 1e300:
+                break
+            scaled = numbers * scale
+            if np.all(np.abs(scaled - np.round(scaled)) <= rounding * scale):
+                return scale
+    return 1e12 / float(sizes.max())
 
 
 def random_states(k: int, width: int, groups: Sequence[Index], *, rng: np.random.Generator) -> Bits:
