@@ -202,7 +202,9 @@ CODED_RULES = [
 
 @pytest.mark.usefixtures("unlisted")
 @pytest.mark.parametrize("predicate", [[], [Where(lambda p: p["n"] != 1, name="not 1")]])
-def test_unseen_gives_each_row_once_where_none_are_listed(predicate):
+def test_unseen_gives_each_row_once_where_none_are_listed(predicate, monkeypatch):
+    monkeypatch.setattr(feasible, "LONG_PATIENCE", 1000)
+    monkeypatch.setattr(feasible, "REFUSED", 30)
     space = Space(CODED, [*CODED_RULES, *predicate])
     fine = as_set(space.enumerate_rows())
     assert space.feasible.listed is None
@@ -396,7 +398,7 @@ def test_one_constraint_alone_is_not_said_to_clash_with_another():
 
 
 @given(rules(most=4, points=100))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_spaces_are_refused_just_where_they_have_no_point(pair):
     made, found = pair
     constraints = [c for c, _ in found]
