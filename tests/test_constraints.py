@@ -53,7 +53,7 @@ def even(point: dict) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_each_kind_means_what_it_says_at_every_point(kind, data):
     space, meaning = data.draw(constrained_spaces(kinds=(kind,), most=1))
@@ -61,7 +61,7 @@ def test_each_kind_means_what_it_says_at_every_point(kind, data):
     assert space.region.allows(space.rows(points)).tolist() == [meaning(p) for p in points]
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(constrained_spaces(predicates=True))
 def test_constraints_together_mean_all_of_them(pair):
     space, meaning = pair

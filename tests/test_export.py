@@ -39,7 +39,7 @@ def model_of(levels: Levels) -> dimod.ConstrainedQuadraticModel:
 
 
 @pytest.mark.parametrize("native", [False, True])
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(pair=constrained_spaces(points=100))
 def test_levels_are_affine_in_the_bits(native, pair):
     space, meaning = pair

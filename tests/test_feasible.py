@@ -204,7 +204,7 @@ CODED_RULES = [
 @pytest.mark.parametrize("predicate", [[], [Where(lambda p: p["n"] != 1, name="not 1")]])
 def test_unseen_gives_each_row_once_where_none_are_listed(predicate, monkeypatch):
     monkeypatch.setattr(feasible, "LONG_PATIENCE", 1000)
-    monkeypatch.setattr(feasible, "REFUSED", 30)
+    monkeypatch.setattr(feasible, "REFUSED", 5)
     space = Space(CODED, [*CODED_RULES, *predicate])
     fine = as_set(space.enumerate_rows())
     assert space.feasible.listed is None

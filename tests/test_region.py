@@ -95,7 +95,7 @@ def test_a_table_is_neither_free_nor_linear():
 
 
 @given(constrained_spaces(predicates=True))
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_states_over_open_levels_are_rows_again(pair):
     space, _ = pair
     made = space.region
@@ -110,7 +110,7 @@ def test_states_over_open_levels_are_rows_again(pair):
 
 
 @given(constrained_spaces(points=100))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_moves_are_the_levels_that_lead_to_feasible_rows(pair):
     space, meaning = pair
     made = space.region
@@ -138,7 +138,7 @@ def test_chunks_change_nothing(pair):
 
 
 @given(constrained_spaces(predicates=True), st.data())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_fixed_values_leave_the_rows_that_have_them(pair, data):
     space, meaning = pair
     made = space.region
