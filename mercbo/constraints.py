@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mercbo.errors import PointError, SpaceError, choose, hint
+from mercbo.errors import PointError, SettingError, SpaceError, choose, hint
 from mercbo.variables import Binary, Categorical, Point, Value, Variable, plain
 
 Test: TypeAlias = "str | tuple[str, Value]"
@@ -172,7 +172,8 @@ class Linear(Constraint):
         weights: dict[Level, float] = {}
         for test, weight in self.weights:
             for level, factor in _numeric("Linear", test, variables):
-                weights[level] = weights.get(level, 0.0) + weight * factor
+                total = weights.get(level, 0.0) + weight * factor
+                weights[level] = _number("Linear", f"{weight!r} times {test!r}", total)
         low = -math.inf if self.sense == "<=" else self.bound
         return [Row(weights, low, math.inf if self.sense == ">=" else self.bound)]
 
@@ -391,7 +392,10 @@ def constraint_from_dict(
     if not isinstance(data, Mapping):
         raise SpaceError(f"{data!r} does not describe a constraint; a dict was wanted")
     settings = dict(data)
-    kind = choose("kind", settings.pop("kind", None), KINDS)
+    try:
+        kind = choose("kind", settings.pop("kind", None), KINDS)
+    except SettingError as error:
+        raise SpaceError(f"a constraint's {error}") from None
     try:
         if kind == "where":
             name = settings["name"]
@@ -404,9 +408,9 @@ def constraint_from_dict(
         if "tests" in settings:
             settings["tests"] = [_read(test) for test in settings["tests"]]
         if kind == "linear":
-            settings["weights"] = {_read(test): weight for test, weight in settings["weights"]}
+            settings["weights"] = {_read(pair[0]): pair[1] for pair in settings["weights"]}
         return KINDS[kind](**settings)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, IndexError, TypeError, AttributeError):
         raise SpaceError(f"{kind} cannot be made from {dict(data)}") from None
 
 
@@ -436,9 +440,13 @@ def _no_twins(kind: str, listed: Sequence[object]) -> None:
 
 def _number(kind: str, what: str, given: object) -> float:
     real = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
-    if not real or not math.isfinite(given):  # type: ignore[arg-type]
+    try:
+        number = float(given) if real else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        raise SpaceError(f"{kind}: {what} is too large for a float") from None
+    if not math.isfinite(number):
         raise SpaceError(f"{kind}: {what} is {given!r}, a finite number was wanted")
-    return float(given)  # type: ignore[arg-type]
+    return number
 
 
 def _combination(kind: str, given: object) -> Combination:
@@ -497,7 +505,11 @@ def _numeric(kind: str, test: Test, variables: Variables) -> list[tuple[Level, f
             f"{kind}: {test!r} has no numbers to add up; weigh one of its values, "
             f"({test!r}, {variable.values[0]!r}) for one"
         )
-    return [((test, i), float(number)) for i, number in enumerate(numbers) if number != 0]
+    return [
+        ((test, i), _number(kind, f"value {i} of {test!r}", +number))
+        for i, number in enumerate(numbers)
+        if number != 0
+    ]
 
 
 def _together(kind: str, combination: Combination, variables: Variables) -> dict[Level, float]:

@@ -155,11 +155,11 @@ def constrained_model(
     cqm.set_objective(objective)
     for group in levels.encoding.groups:
         members = [labels[c] for c in group]
-        cqm.add_discrete(members, label=f"one value of {members[0][0]}")
+        cqm.add_discrete(members, label=f"one value of {members[0][0]!r}")
     for columns, size in unused:
         terms = [(labels[c], 2**j) for j, c in enumerate(columns)]
         name = labels[columns[0]][0]
-        cqm.add_constraint(terms, sense="<=", rhs=size - 1, label=f"code of {name}")
+        cqm.add_constraint(terms, sense="<=", rhs=size - 1, label=f"code of {name!r}")
     limits = levels.limits
     for name, row, low, high in zip(
         levels.names, limits.matrix, limits.low, limits.high, strict=True

@@ -27,6 +27,7 @@ from mercbo.constraints import Constraint
 from mercbo.encoding import Encoding
 from mercbo.errors import BackendError, SpaceError
 from mercbo.export import Levels, binary_model, constrained_model, exclude
+from mercbo.moves import Limits
 from mercbo.region import Region
 
 # A region with at most so many rows is listed; on the way there may be so many beginnings.
@@ -35,9 +36,9 @@ LISTED, BEGINNINGS = 20_000, 100_000
 TRIED, FAIR_SHARE = 2000, 0.01
 # Rows drawn at a time, at least.
 BATCH = 64
-# Rows that bring nothing new before CP-SAT is asked, or before predicates that CP-SAT cannot see
-# are taken to allow no more.
-PATIENCE, LONG_PATIENCE = 200, 20_000
+# Rows that bring nothing new before CP-SAT is asked: more where there are predicates, which it
+# cannot see, and of its rows so many may be refused by them.
+PATIENCE, LONG_PATIENCE, REFUSED = 200, 20_000, 50
 # Seconds for CP-SAT to find or refute one row.
 PROOF_SECONDS = 60.0
 
@@ -45,13 +46,15 @@ PROOF_SECONDS = 60.0
 # -- listing -----------------------------------------------------------------------------------
 
 
-def listing(region: Region, most: int = LISTED) -> Rows | None:
+def listing(region: Region, most: int) -> Rows | None:
     """All rows within the limits (predicates aside) in lexicographic order; None where there are
     more than `most`, or where finding them would take too long."""
     if region.table is not None:
         return region.table[region.holds(region.table)]
     involved = np.asarray(region.columns.any(axis=1))
     choices = [np.flatnonzero(region.open[group]) for group in region.groups]
+    if not all(map(len, choices)):
+        return np.zeros((0, len(choices)), dtype=np.int64)
     named = [bool(involved[group].any()) for group in region.groups]
     if math.prod(len(c) for c, bound in zip(choices, named, strict=True) if not bound) > most:
         return None
@@ -60,21 +63,32 @@ def listing(region: Region, most: int = LISTED) -> Rows | None:
     slack = region.limits.slack
     rest_low = np.asarray(low.sum(axis=0))
     rest_high = np.asarray(high.sum(axis=0))
-    rows = np.zeros((1, len(choices)), dtype=np.int64)
+    rows = np.zeros((1, 0), dtype=np.int16)  # one column per variable so far, in that order
     sides = np.zeros((1, len(region.limits)))
     for variable in order:
-        values = choices[variable]
         rest_low, rest_high = rest_low - low[variable], rest_high - high[variable]
-        rows = np.repeat(rows, len(values), axis=0)
-        rows[:, variable] = np.tile(values, len(rows) // max(1, len(values)))
-        step = region.columns[region.start[variable] + rows[:, variable]]
-        sides = np.repeat(sides, len(values), axis=0) + step
-        fine = (sides + rest_low <= region.limits.high + slack).all(axis=1)
-        fine &= (sides + rest_high >= region.limits.low - slack).all(axis=1)
-        rows, sides = rows[fine], sides[fine]
-        if len(rows) > BEGINNINGS:
-            return None
-    return rows[np.lexsort(rows.T[::-1])] if len(rows) <= most else None
+        step = max(1, BEGINNINGS // len(choices[variable]))  # beginnings extended at a time
+        parts, count = [], 0
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            values = np.tile(choices[variable], len(rows[part]))
+            added = region.columns[region.start[variable] + values]
+            after = np.repeat(sides[part], len(choices[variable]), axis=0) + added
+            fine = (after + rest_low <= region.limits.high + slack).all(axis=1)
+            fine &= (after + rest_high >= region.limits.low - slack).all(axis=1)
+            longer = np.repeat(rows[part], len(choices[variable]), axis=0)[fine]
+            parts.append((np.column_stack([longer, values[fine].astype(np.int16)]), after[fine]))
+            count += len(longer)
+            if count > BEGINNINGS:
+                return None
+        if count == 0:
+            return np.zeros((0, len(choices)), dtype=np.int64)
+        rows, sides = (np.concatenate(both) for both in zip(*parts, strict=True))
+    if len(rows) > most:
+        return None
+    found = np.zeros(rows.shape, dtype=np.int64)
+    found[:, order] = rows
+    return np.asarray(found[np.lexsort(found.T[::-1])])
 
 
 def reach(region: Region) -> tuple[Floats, Floats]:
@@ -133,19 +147,28 @@ def solve(
     With `rng` the row is the best of a random linear objective, so that others come another time.
     """
     levels = Levels(region, Encoding(region, native=True))
-    width = levels.encoding.width
+    width, limits = levels.encoding.width, levels.limits
+    none = np.zeros((0, len(region.sizes)), dtype=np.int64)
+    # limits that no bit can change are not in the model, and without bits there is no model
+    fixed = ~limits.matrix.any(axis=1)
+    if not Limits(limits.matrix[fixed], limits.low[fixed], limits.high[fixed]).holds(np.zeros(1)):
+        return none, True
+    if width == 0:
+        only = np.zeros((1, len(region.sizes)), dtype=np.int64)
+        return (none, True) if len(barred) else (only, False)
     linear = np.zeros(width) if rng is None else rng.standard_normal(width)
     objective = binary_model(linear, np.zeros((width, width)), 0.0, levels.labels)
-    cqm = constrained_model(levels, objective, ())
-    exclude(cqm, levels.encoding.labels, levels.encoding.to_bits(barred))
-    if width == 0:
-        empty = len(barred) > 0 or not bool(region.holds(np.zeros((1, len(region.sizes)), int))[0])
-        return np.zeros((int(not empty), len(region.sizes)), dtype=np.int64), empty
-    found = _cp_sat().sample_cqm(cqm, seed=0, time_limit=PROOF_SECONDS, num_reads=1)
-    if len(found) == 0:
-        return np.zeros((0, len(region.sizes)), dtype=np.int64), _is_refuted(found)
-    rows, _ = levels.encoding.from_bits(_bits(found, levels.labels))
-    return rows[:1], False
+    while True:
+        cqm = constrained_model(levels, objective, ())
+        exclude(cqm, levels.encoding.labels, levels.encoding.to_bits(barred))
+        found = _cp_sat().sample_cqm(cqm, seed=0, time_limit=PROOF_SECONDS, num_reads=1)
+        if len(found) == 0:
+            return none, _is_refuted(found)
+        rows, _ = levels.encoding.from_bits(_bits(found, levels.labels))
+        if region.holds(rows[:1]).all():
+            return rows[:1], False
+        # coefficients that cannot be made whole are rounded for CP-SAT, in favour of such a row
+        barred = np.concatenate([barred, rows[:1]])
 
 
 def _cp_sat() -> Any:
@@ -204,7 +227,7 @@ class Feasible:
     @cached_property
     def listed(self) -> Rows | None:
         """All rows within the limits where they are few, predicates aside."""
-        return listing(self.region)
+        return listing(self.region, LISTED)
 
     @cached_property
     def fair(self) -> bool:
@@ -231,20 +254,22 @@ class Feasible:
         if self.listed is not None:
             fine = self.listed[self.region.allows(self.listed)]
             if len(fine) == 0:
-                raise SpaceError(f"no point satisfies {list(self.region.constraints)}")
+                raise _nothing(self.region)
             return fine[rng.integers(0, len(fine), size=k)]
         found: list[Rows] = [np.zeros((0, len(self.region.sizes)), dtype=np.int64)]
         count = tried = 0
         while count < k:
             rows = self._drawn(max(BATCH, 2 * k), rng=rng)
             if len(rows) == 0:
-                rows, _ = solve(self.region, rows, rng=rng)
-            tried += len(rows)
+                rows, refuted = solve(self.region, rows, rng=rng)
+                if len(rows) == 0:
+                    raise _nothing(self.region) if refuted else _undecided()
+            tried += max(BATCH, len(rows))
             found.append(rows[self.region.allows(rows)])
             count += len(found[-1])
             if count == 0 and tried > LONG_PATIENCE:
                 raise SpaceError(
-                    f"none of {tried} points within the other constraints satisfies "
+                    f"none of the points tried within the other constraints satisfies "
                     f"{list(self.region.predicates)}"
                 )
         return np.concatenate(found)[:k]
@@ -254,7 +279,7 @@ class Feasible:
 
         Rows that are few are listed. Otherwise random ones are drawn until enough are new; where
         that brings nothing new, CP-SAT finds the others or proves that there are none. It cannot
-        see predicates: with these, fewer come also where long search found no more.
+        see predicates: with these, fewer come also where they refused too many rows.
         """
         if self.listed is not None:
             return self._unseen_listed(seen, k, rng=rng)
@@ -264,8 +289,9 @@ class Feasible:
             rows = self._drawn(max(BATCH, 2 * k), rng=rng)
             new = self._new(rows, seen, taken)
             taken.update(new)
-            idle = 0 if new else idle + max(1, len(rows))
-        if len(taken) < k and not self.region.predicates:
+            # dives that find nothing once will hardly do so later
+            idle = 0 if new else idle + (len(rows) or (1 if self.fair else patience))
+        if len(taken) < k:
             taken.update(self._proven(seen, taken, k - len(taken), rng=rng))
         return np.array(list(taken.values())[:k], dtype=np.int64).reshape(-1, self._n)
 
@@ -302,10 +328,11 @@ class Feasible:
         *,
         rng: np.random.Generator,
     ) -> dict[bytes, Rows]:
-        """Up to `k` more rows by CP-SAT, one at a time; fewer only where there are no more."""
+        """Up to `k` more rows by CP-SAT, one at a time; fewer only where there are no more, or
+        where predicates refused as many as `REFUSED`."""
         new: dict[bytes, Rows] = {}
         barred = [_rows_of([*seen, *taken], self._n)]
-        while len(new) < k:
+        while len(new) < k and len(barred) - 1 - len(new) < REFUSED:
             rows, refuted = solve(self.region, np.concatenate(barred), rng=rng)
             if len(rows) == 0 and not refuted and not taken and not new:
                 raise _undecided()
@@ -336,6 +363,10 @@ class Feasible:
 def _rows_of(found: Sequence[bytes], width: int) -> Rows:
     rows = [np.frombuffer(f, dtype=np.int16) for f in found]
     return np.array(rows, dtype=np.int64).reshape(len(found), width)
+
+
+def _nothing(region: Region) -> SpaceError:
+    return SpaceError(f"no point satisfies {list(region.constraints)}")
 
 
 def _undecided() -> BackendError:

@@ -31,10 +31,15 @@ from mercbo.arrays import Bits, Floats, Index, Mask, Rows
 
 # A move must gain more than rounding does, or two states could follow each other for ever.
 RELATIVE_GAIN = 1e-12
-# A limit holds when it is broken by no more than this, relative to its coefficients.
-SLACK = 1e-9
+# A limit holds when it is broken by no more than rounding does, relative to its coefficients: sums
+# of some thousand terms are off by 1e-13. Sums of whole numbers are exact, whatever their size.
+SLACK, WHOLE_SLACK = 1e-12, 1e-6
+# Whole coefficients add up to at most this, unless told otherwise: 64 bits hold any sum.
+MOST_WHOLE = 2.0**52
+# Choices that break limits alike, relative to their coefficients, are told apart at random.
+TIE = 1e-9
 # A limit's coefficients are made whole by the smallest of these that leaves them exact.
-EXACT_SCALES = [10.0**k for k in range(10)]
+EXACT_SCALES = [10.0**k for k in range(7)]
 # Pairs of moves looked at together (2 million doubles are 16 MB), and first moves of a pair.
 PAIR_ENTRIES, FIRST_MOVES = 1 << 21, 64
 # Attempts to mend a state that breaks limits, each from a stronger shake.
@@ -63,9 +68,18 @@ class Limits:
     def __len__(self) -> int:
         return len(self.low)
 
-    @property
+    @cached_property
     def slack(self) -> Floats:
-        return np.asarray(SLACK * (1.0 + np.abs(self.matrix).sum(axis=1)))
+        """(m,): what a limit may be broken by and still holds."""
+        slack = SLACK * np.abs(self.matrix).sum(axis=1)
+        whole = (self.matrix == np.round(self.matrix)).all(axis=1)
+        return np.asarray(np.where(whole, np.minimum(slack, WHOLE_SLACK), slack))
+
+    @cached_property
+    def size(self) -> Floats:
+        """(m,): the largest coefficient of each limit, 1 where it has none."""
+        largest = np.abs(self.matrix).max(axis=1, initial=0.0)
+        return np.where(largest > 0, largest, 1.0)
 
     def holds(self, sides: Floats) -> Mask:
         """Whether left-hand sides (..., m) are all within the limits."""
@@ -76,43 +90,49 @@ class Limits:
         """By how much left-hand sides (..., m) break the limits, relative to the coefficients."""
         over = np.maximum(self.low - sides, 0.0) + np.maximum(sides - self.high, 0.0)
         over = np.where(over <= self.slack, 0.0, over)
-        return np.asarray((over / (1e-300 + np.abs(self.matrix).max(axis=1))).sum(axis=-1))
+        return np.asarray((over / self.size).sum(axis=-1))
 
     def satisfied(self, states: Bits) -> Mask:
         return self.holds(states.astype(float) @ self.matrix.T)
 
-    def whole(self, number: int, *, most: float = np.inf) -> tuple[Rows, int | None, int | None]:
+    def whole(
+        self, number: int, *, most: float = MOST_WHOLE
+    ) -> tuple[Rows, int | None, int | None]:
         """One limit in whole numbers: coefficients, low and high (None: no such side).
 
-        The scale is one that makes them whole, if there is one of at most ten digits and if the
-        sum of the coefficients stays below `most`. Otherwise they are rounded, and what that may
+        The scale is one that makes the coefficients whole, if there is one and if their sum stays
+        below `most`; the limit then says the same. Otherwise they are rounded, and what that may
         change is given to both sides, so that no feasible state is lost.
         """
-        row, sides = self.matrix[number], (self.low[number], self.high[number])
-        finite = [side for side in sides if np.isfinite(side)]
-        scale = min(
-            exact_scale(np.concatenate([row, finite])), most / max(np.abs(row).sum(), 1e-300)
-        )
+        row, low, high = self.matrix[number], float(self.low[number]), float(self.high[number])
+        scale = min(exact_scale(row), most / max(float(np.abs(row).sum()), 1e-300))
         whole = np.round(row * scale)
-        loose = float(np.abs(row * scale - whole).sum()) + 1e-6
-        low, high = sides
+        loose = float(np.abs(row * scale - whole).sum() + self.slack[number] * scale) + 1e-6
+        beyond = 4.0 * most  # no sum gets there
         return (
             whole.astype(np.int64),
-            math.ceil(low * scale - loose) if np.isfinite(low) else None,
-            math.floor(high * scale + loose) if np.isfinite(high) else None,
+            math.ceil(max(low * scale - loose, -beyond)) if low > -math.inf else None,
+            math.floor(min(high * scale + loose, beyond)) if high < math.inf else None,
         )
 
 
 def exact_scale(numbers: Floats) -> float:
     """The smallest factor that makes the numbers whole: a power of ten, or that over the smallest
-    of them (thirds become ones); the largest power of ten where none does."""
+    of them (thirds become ones); where none does, one that keeps twelve digits."""
     sizes = np.abs(numbers[numbers != 0])
-    for unit in (1.0, float(sizes.min()) if len(sizes) else 1.0):
-        for power in EXACT_SCALES[:7]:
-            scaled = numbers * (power / unit)
-            if np.all(np.abs(scaled - np.round(scaled)) < 1e-9 * np.maximum(1.0, np.abs(scaled))):
-                return power / unit
-    return EXACT_SCALES[-1]
+    if len(sizes) == 0:
+        return 1.0
+    # what rounding changes in a number, and in one that is the difference of larger ones
+    rounding = np.maximum(1e-12 * np.abs(numbers), 1e-15 * sizes.max())
+    for unit in (1.0, float(sizes.min())):
+        for power in EXACT_SCALES:
+            scale = power / unit
+            if scale * float(sizes.max()) > 1e300:
+                break
+            scaled = numbers * scale
+            if np.all(np.abs(scaled - np.round(scaled)) <= rounding * scale):
+                return scale
+    return 1e12 / float(sizes.max())
 
 
 def random_states(k: int, width: int, groups: Sequence[Index], *, rng: np.random.Generator) -> Bits:
@@ -218,8 +238,8 @@ def mend(
             now = limits.excess(walk.sides[walking])
             after = limits.excess(walk.sides[walking][:, np.newaxis] + walk.shifts(walking))
             # ties are broken at random, or all states would end alike
-            best = (after + 1e-9 * rng.random(after.shape)).argmin(axis=1)
-            better = after[np.arange(len(walking)), best] < now - SLACK
+            best = (after + TIE * rng.random(after.shape)).argmin(axis=1)
+            better = after[np.arange(len(walking)), best] < now - TIE
             walking, best = walking[better], best[better]
             walk.move(walking, best)
         open_ = np.flatnonzero(limits.excess(walk.sides) > 0)
@@ -260,7 +280,7 @@ def dive(
         after = sides[:, np.newaxis] + adds[unit]  # (k, C, m)
         short = np.maximum(after + rest_low[:, np.newaxis] - limits.high - limits.slack, 0.0)
         short += np.maximum(limits.low - limits.slack - after - rest_high[:, np.newaxis], 0.0)
-        worth = short.sum(axis=2) + SLACK * rng.random(barred[unit].shape)
+        worth = (short / limits.size).sum(axis=2) + TIE * rng.random(barred[unit].shape)
         worth[barred[unit]] = np.inf
         chosen = worth.argmin(axis=1)
         states[everyone, choice[unit, chosen]] = 1

@@ -18,9 +18,12 @@ With constraints on the space these arguments fail, because mending a group may 
 constraint. All penalties then have one strength, U - B: U is the energy of a known feasible point
 and B a lower bound over all bits, so that whatever breaks anything, by 1 or more in whole numbers,
 ends above U. Limits become squares with slack bits by dimod, "at most one of these bits" products
-of pairs without slack, in whole numbers as `Limits.whole` gives them.
+of pairs without slack, in whole numbers as `Limits.whole` gives them. Weights of more digits than
+`WHOLE_SUM` has room for are rounded: no feasible point is lost, but one that breaks such a limit by
+less than the rounding may be lowest. It decodes to None; the CQM has the weights as they are.
 
-Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every point p.
+Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every feasible point p, up to
+rounding relative to the largest bias: penalties of large weights are squares that cancel.
 """
 
 from __future__ import annotations

@@ -62,10 +62,13 @@ class Region:
                 line = np.zeros(width)
                 for (name, index), weight in row.weights.items():
                     line[start[name] + index] = weight
-                named = {name for name, _ in row.weights}
+                # a row that weighs nothing always holds or never: any variable can say so
+                named = {n for (n, _), weight in row.weights.items() if weight} or {
+                    next(iter(variables))
+                }
                 if len(named) == 1:
-                    first = start[named.pop()]
-                    open_ &= _unary(line, row, first, sizes[list(start.values()).index(first)])
+                    name = named.pop()
+                    open_ &= _unary(line, row, start[name], variables[name].size)
                 else:
                     rows.append((line, row.low, row.high))
                     owner.append(number)

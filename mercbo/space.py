@@ -102,7 +102,9 @@ class Space:
         (2, Ordinal(values=(5, 10)))
         """
         names, columns = _columns(rows)
-        given = dict(variables or {})
+        given = {} if variables is None else variables
+        if not isinstance(given, Mapping):
+            raise SpaceError(f"variables must be a dict of name: variable, got {given!r}")
         for name in given:
             if name not in names:
                 raise SpaceError(f"variables: no column is named {name!r}{hint(name, names)}")
@@ -192,9 +194,12 @@ class Space:
         described = data.get("constraints", [])
         if not isinstance(described, list):
             raise SpaceError(f"'constraints' must be a list, got {described!r}")
-        constraints = [constraint_from_dict(c, where or {}) for c in described]
+        where = {} if where is None else where
+        if not isinstance(where, Mapping):
+            raise SpaceError(f"where must be a dict of name: predicate, got {where!r}")
+        constraints = [constraint_from_dict(c, where) for c in described]
         known = [c.name for c in constraints if isinstance(c, Where)]
-        for name in where or {}:
+        for name in where:
             if name not in known:
                 raise SpaceError(
                     f"where: no predicate is named {name!r}, they are {known}{hint(name, known)}"
@@ -223,7 +228,7 @@ class Space:
         return rows if self.region.is_free else rows[self.region.allows(rows)]
 
     def broken(self, point: object) -> list[Constraint]:
-        """The constraints that a point breaks; none where it may be suggested.
+        """The constraints that a point breaks (that it is no row of a table, none of them says).
 
         >>> from mercbo import AtMost
         >>> Space({"a": Binary(), "b": Binary()}, [AtMost(1, ["a", "b"])]).broken([1, 1])
@@ -392,11 +397,12 @@ def _check_solvable(feasible: Feasible) -> None:
     if is_empty(region):
         blamed = conflict(region)
         shown = "; ".join(map(repr, blamed))
-        raise SpaceError(f"no point satisfies all constraints: {shown} cannot hold together")
-    few = feasible.listed is not None and len(feasible.listed) <= FEW
-    if region.predicates and few and feasible.left((), 1) == 0:
+        together = " together" if len(blamed) > 1 else ""
+        raise SpaceError(f"no point satisfies all constraints: {shown} cannot hold{together}")
+    listed = feasible.listed if region.predicates else None
+    if listed is not None and len(listed) <= FEW and feasible.left((), 1) == 0:
         raise SpaceError(
-            f"none of the {len(feasible.listed or ())} points within the other constraints "
+            f"none of the {len(listed)} points within the other constraints "
             f"satisfies {list(region.predicates)}"
         )
 
@@ -408,6 +414,9 @@ def _columns(rows: object) -> tuple[list[str], list[list[Value]]]:
     """The names and the cells of a table, column by column."""
     if hasattr(rows, "columns") and hasattr(rows, "to_dict"):
         names = list(rows.columns)
+        for name in names:
+            if names.count(name) > 1:
+                raise SpaceError(f"two columns are named {name!r}")
         cells = [[None if is_missing(c) else c for c in rows[name].tolist()] for name in names]  # type: ignore[index]
     else:
         if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
@@ -449,10 +458,13 @@ def _read_table(table: object, variables: Mapping[str, Variable]) -> Rows | None
     if table is None:
         return None
     try:
-        rows = np.array(table, dtype=np.int64).reshape(-1, len(variables))
-    except (TypeError, ValueError):
-        raise SpaceError("'table' is not a list of index rows") from None
+        rows = np.array(table)
+    except ValueError:
+        rows = np.zeros(0)
+    if rows.ndim != 2 or rows.shape[1] != len(variables) or rows.dtype.kind != "i":
+        raise SpaceError(f"'table' is not a list of rows of {len(variables)} indices")
     sizes = np.array([v.size for v in variables.values()])
-    if len(rows) == 0 or (rows < 0).any() or (rows >= sizes).any():
-        raise SpaceError("'table' has no rows, or rows that are not in the space")
-    return rows
+    if (rows < 0).any() or (rows >= sizes).any():
+        raise SpaceError("'table' has rows that are not in the space")
+    _refuse_twins(rows)
+    return rows.astype(np.int64)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercbo import moves
+from mercbo.moves import Limits, Walk
 
 
 def random_form(width: int, groups: list[np.ndarray], rng: np.random.Generator):
@@ -94,3 +99,235 @@ def test_a_huge_coefficient_does_not_hide_a_small_gain() -> None:
     states = np.zeros((1, 2), dtype=np.int8)
     ends, _ = moves.descend(np.array([1e13, -3.0]), np.zeros((2, 2)), [], states)
     assert ends.tolist() == [[0, 1]]
+
+
+# -- limits ------------------------------------------------------------------------------------
+
+
+def all_states(width: int) -> np.ndarray:
+    return ((np.arange(2**width)[:, None] >> np.arange(width)) & 1).astype(np.int8)
+
+
+def one(row: list[float], low: float = -np.inf, high: float = np.inf) -> Limits:
+    return Limits.stack([(np.array(row, dtype=float), low, high)], len(row))
+
+
+def in_whole_numbers(limits: Limits, states: np.ndarray, **options) -> np.ndarray:
+    """Which states the limits allow when each is replaced by its whole one."""
+    fine = np.ones(len(states), dtype=bool)
+    for number in range(len(limits)):
+        weights, low, high = limits.whole(number, **options)
+        sides = states.astype(np.int64) @ weights
+        fine &= (low is None) | (sides >= (low or 0))
+        fine &= (high is None) | (sides <= (high or 0))
+    return fine
+
+
+@pytest.mark.parametrize(
+    ("row", "low", "high", "weights", "whole_low", "whole_high"),
+    [
+        ([1, -2, 3], -np.inf, 2, [1, -2, 3], None, 2),
+        ([1, -2, 3], 2, np.inf, [1, -2, 3], 2, None),
+        ([3, 5], 2.5, 7.9, [3, 5], 3, 7),
+        ([0.1, 0.2], 0.3, 0.3, [1, 2], 3, 3),
+        ([0.25, 1], 0.5, 1, [25, 100], 50, 100),
+        ([1 / 3, 2 / 3, 1], 1, 1, [1, 2, 3], 3, 3),
+        ([1e9, 1], -np.inf, 1e9, [10**9, 1], None, 10**9),
+        ([1e-10, 2e-10], -np.inf, 2e-10, [1, 2], None, 2),
+        ([0, 0], 0, 1, [0, 0], 0, 1),
+        ([0.1 + 0.2 - 0.3, 1, 2], -np.inf, 2, [0, 1, 2], None, 2),
+        ([1e-300, 1e-300], -1e300, 1e300, [1, 1], -(2**54), 2**54),
+        ([2, 4], 3, 3, [2, 4], 3, 3),
+    ],
+)
+def test_limits_become_whole(row, low, high, weights, whole_low, whole_high) -> None:
+    found, least, most = one(row, low, high).whole(0)
+    assert found.tolist() == weights
+    assert (least, most) == (whole_low, whole_high)
+
+
+WEIGHTS = st.one_of(
+    st.lists(st.integers(-(10**12), 10**12).map(Fraction), min_size=1, max_size=6),
+    st.lists(st.integers(-9999, 9999).map(lambda n: Fraction(n, 100)), min_size=1, max_size=6),
+    st.lists(st.integers(-20, 20).map(lambda n: Fraction(n, 3)), min_size=1, max_size=6),
+)
+
+
+@given(WEIGHTS, st.data())
+def test_whole_limits_say_the_same_where_there_is_an_exact_scale(weights, data) -> None:
+    states = all_states(len(weights))
+    sums = [sum((w for w, x in zip(weights, s, strict=True) if x), Fraction(0)) for s in states]
+    low, high = sorted(data.draw(st.tuples(st.sampled_from(sums), st.sampled_from(sums))))
+    limits = one(list(map(float, weights)), float(low), float(high))
+    expected = [low <= total <= high for total in sums]
+    assert limits.satisfied(states).tolist() == expected
+    assert in_whole_numbers(limits, states).tolist() == expected
+
+
+FLOATS = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+@given(
+    st.lists(st.one_of(FLOATS, FLOATS.map(lambda x: x * 1e14)), min_size=1, max_size=6),
+    st.data(),
+    st.sampled_from([2.0**10, 2.0**15, moves.MOST_WHOLE]),
+)
+def test_whole_limits_lose_no_feasible_state(row, data, most) -> None:
+    states = all_states(len(row))
+    sums = (states @ np.array(row)).tolist()
+    low, high = sorted(data.draw(st.tuples(st.sampled_from(sums), st.sampled_from(sums))))
+    limits = one(row, low, high)
+    fine = limits.satisfied(states)
+    assert in_whole_numbers(limits, states, most=most)[fine].all()
+    weights, _, _ = limits.whole(0, most=most)
+    assert np.abs(weights).sum() <= most + len(row)
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e-20, 1.0, 1e9, 1e200])
+def test_limits_without_an_exact_scale_keep_their_digits(size) -> None:
+    row = [size * np.pi, size * np.e, -size * np.sqrt(2)]
+    for high in (1.3, 2.7, 4.4):
+        limits = one(row, high=high * size)
+        states = all_states(3)
+        assert in_whole_numbers(limits, states).tolist() == limits.satisfied(states).tolist()
+
+
+def test_excess_counts_in_units_of_the_largest_coefficient() -> None:
+    limits = Limits.stack([(np.array([10.0, 5.0]), 0.0, 5.0), (np.zeros(2), 3.0, np.inf)], 2)
+    sides = np.array([[0.0, 3.0], [15.0, 3.0], [-5.0, 0.0], [5.0 + 1e-12, 3.0]])
+    assert limits.excess(sides).tolist() == [0.0, 1.0, 3.5, 0.0]
+    assert limits.holds(sides).tolist() == [True, False, False, True]
+
+
+# -- within limits -----------------------------------------------------------------------------
+
+
+def random_limits(width: int, count: int, near: np.ndarray, rng: np.random.Generator) -> Limits:
+    """Limits that hold at a state, some of them tightly, with small whole weights."""
+    rows = []
+    for _ in range(count):
+        row = rng.integers(-3, 4, width).astype(float)
+        side = float(row @ near)
+        low, high = side - rng.integers(0, 3), side + rng.integers(0, 3)
+        rows.append((row, low, high if rng.random() < 0.7 else np.inf))
+    return Limits.stack(rows, width)
+
+
+def by_hand(limits: Limits, state: np.ndarray) -> bool:
+    """Whole weights add up exactly: no tolerance."""
+    sides = [sum(int(w) for w, x in zip(r, state, strict=True) if x) for r in limits.matrix]
+    return all(lo <= s <= hi for lo, s, hi in zip(limits.low, sides, limits.high, strict=True))
+
+
+@given(problems, st.integers(0, 3))
+def test_dives_and_mended_states_satisfy_limits_where_they_say_so(problem, count) -> None:
+    sizes, seed = problem
+    width, groups = layout(sizes)
+    rng = np.random.default_rng(seed)
+    near = moves.random_states(1, width, groups, rng=rng)[0]
+    limits = random_limits(width, count, near, rng)
+    states, fine = moves.dive(12, width, groups, limits, rng=rng)
+    assert feasible(states, groups)
+    assert fine.tolist() == [by_hand(limits, s) for s in states]
+    starts = moves.random_states(12, width, groups, rng=rng)
+    mended, reached = moves.mend(groups, limits, starts, rng=rng)
+    assert feasible(mended, groups)
+    assert reached.tolist() == [by_hand(limits, s) for s in mended]
+    kept = np.array([by_hand(limits, s) for s in starts])
+    assert (mended[kept] == starts[kept]).all()
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 30])
+def test_dives_never_miss_a_count(k) -> None:
+    limits = one([1.0] * 30, k, k)
+    states, fine = moves.dive(50, 30, [], limits, rng=np.random.default_rng(0))
+    assert fine.all()
+    assert (states.sum(axis=1) == k).all()
+
+
+def test_dives_are_not_blind_to_small_coefficients() -> None:
+    """Beside a limit of millions, one of billionths is met as well."""
+    rows = [(np.full(20, 1e6), 5e6, 5e6), (1e-9 * np.arange(20.0), 4e-8, 6e-8)]
+    _, fine = moves.dive(50, 20, [], Limits.stack(rows, 20), rng=np.random.default_rng(0))
+    assert fine.mean() > 0.3
+
+
+def units(width: int, groups: list[np.ndarray]) -> list[list[int]]:
+    grouped = {int(b) for g in groups for b in g}
+    return [[b] for b in range(width) if b not in grouped] + [g.tolist() for g in groups]
+
+
+def changes(state: np.ndarray, unit: list[int]):
+    """The states that differ from one in one unit."""
+    for bit in unit:
+        moved = state.copy()
+        if len(unit) == 1:
+            moved[bit] = 1 - moved[bit]
+        else:
+            moved[unit] = 0
+            moved[bit] = 1
+        if (moved != state).any():
+            yield moved
+
+
+def best_pair(linear, coupling, groups, limits, state) -> float:
+    """The lowest energy two moves away within limits, by trying each pair."""
+    around = [
+        twice
+        for first, second in itertools.combinations(units(len(state), groups), 2)
+        for once in changes(state, first)
+        for twice in changes(once, second)
+    ]
+    fine = [s for s in around if by_hand(limits, s)]
+    return moves.energies(linear, coupling, np.array(fine)).min() if fine else np.inf
+
+
+@pytest.mark.parametrize("sizes", [[1] * 9, [3, 4, 2, 3], [1, 1, 3, 1, 4, 1, 2], [1], [3]], ids=str)
+@given(seed=st.integers(0, 2**31), count=st.integers(1, 3))
+@settings(max_examples=25)
+def test_the_best_feasible_pair_is_found(sizes, seed, count) -> None:
+    width, groups = layout(sizes)
+    rng = np.random.default_rng(seed)
+    linear, coupling = random_form(width, groups, rng)
+    near = moves.random_states(1, width, groups, rng=rng)[0]
+    limits = random_limits(width, count, near, rng)
+    starts = np.unique(moves.random_states(20, width, groups, rng=rng), axis=0)
+    starts = np.array([near, *[s for s in starts if by_hand(limits, s)][:3]])
+    walk = Walk.of(linear, coupling, groups, starts, limits)
+    before = moves.energies(linear, coupling, starts)
+    moved = walk.move_pairs(np.arange(len(starts)), np.full(width, 1e-12))
+    after = moves.energies(linear, coupling, walk.states.astype(np.int8))
+    lowest = np.array([best_pair(linear, coupling, groups, limits, s) for s in starts])
+    gains = lowest < before - 1e-9
+    assert sorted(moved.tolist()) == np.flatnonzero(gains).tolist()
+    np.testing.assert_allclose(after, np.where(gains, lowest, before), atol=1e-9)
+    # what makes the next step cheap is right as well
+    np.testing.assert_allclose(walk.sides, walk.states @ limits.matrix.T, atol=1e-9)
+    np.testing.assert_allclose(walk.fields, linear + walk.states @ coupling, atol=1e-9)
+
+
+@given(problems, st.integers(1, 3))
+def test_descent_within_limits_ends_where_no_move_or_pair_gains(problem, count) -> None:
+    sizes, seed = problem
+    width, groups = layout(sizes)
+    rng = np.random.default_rng(seed)
+    linear, coupling = random_form(width, groups, rng)
+    near = moves.random_states(1, width, groups, rng=rng)
+    limits = random_limits(width, count, near[0], rng)
+    ends, energies = moves.descend(linear, coupling, groups, near, limits)
+    assert by_hand(limits, ends[0])
+    around = [s for s in one_move_away(ends[0], groups) if by_hand(limits, s)]
+    if around:
+        assert moves.energies(linear, coupling, np.array(around)).min() >= energies[0] - 1e-9
+    assert best_pair(linear, coupling, groups, limits, ends[0]) >= energies[0] - 1e-9
+
+
+def test_pairs_are_found_in_chunks_too(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    linear, coupling = random_form(10, [], rng)
+    starts = np.repeat(np.eye(10, dtype=np.int8)[:1], 4, axis=0)
+    limits = one([1.0] * 10, 1, 1)
+    whole = moves.descend(linear, coupling, [], starts, limits)[0]
+    monkeypatch.setattr(moves, "PAIR_ENTRIES", 1)
+    assert (moves.descend(linear, coupling, [], starts, limits)[0] == whole).all()
+    assert (whole == np.eye(10)[np.argmin(linear)]).all()
