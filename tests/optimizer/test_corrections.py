@@ -101,9 +101,10 @@ def test_forgetting_everything_starts_anew():
 # -- amend -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inference", ["map", "hmc"])
-@pytest.mark.parametrize("form", SINGLE)
-@pytest.mark.parametrize("looked", [False, True], ids=["unseen", "asked in between"])
+@pytest.mark.parametrize(
+    ("inference", "form", "looked"),
+    [("map", "dict", False), ("map", "row", True), ("map", "array", True), ("hmc", "dict", True)],
+)
 def test_an_amended_run_is_one_told_the_right_value_from_the_start(inference, form, looked):
     values = [score(MIXED, p) for p in EVERY[:8]]
     opt, twin = (make(model=Model(inference=inference)) for _ in range(2))
@@ -230,7 +231,7 @@ def test_errors_are_in_the_units_of_the_results(scale, direction):
 
 
 @pytest.mark.parametrize("std", [0.0, 1e-300, 1e10, 1e200, 1e308])
-@pytest.mark.parametrize("size", [1.0, 1e-300, 1e300])
+@pytest.mark.parametrize("size", [1.0, 1e-300])
 def test_errors_of_any_size_work(std, size):
     opt = make(n_initial=1)
     opt.tell(EVERY[:4], [size, 2 * size, 3 * size, 1.5 * size], std=[None, std, None, None])

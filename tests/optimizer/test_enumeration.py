@@ -129,11 +129,11 @@ def refused(opt: Optimizer, k: int, left: int) -> None:
 SMALL = {
     "cube": cube(4),
     "permutations": permutations(4),
-    "chosen": chosen(2, 7),
+    "chosen": chosen(2, 6),
     "budget": budget(2),
     "predicate": thirds(3),
     "coded": coded(),
-    "catalogue": catalogue(30),
+    "catalogue": catalogue(20),
 }
 LARGE = {
     "cube": lambda: cube(12),
@@ -152,7 +152,9 @@ def test_a_small_space_told_throughout_is_enumerated(kind):
     exhaust(make(space), wanted, told=len(wanted), batch=1)
 
 
-@pytest.mark.parametrize("backend", ["cp-sat", "exhaustive", "annealing"])
+@pytest.mark.parametrize(
+    "backend", ["cp-sat", "exhaustive", pytest.param("annealing", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", ["chosen", "coded"])
 def test_every_backend_enumerates(kind, backend):
     space, wanted = SMALL[kind]

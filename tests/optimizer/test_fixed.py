@@ -21,6 +21,7 @@ from mercbo import (
     Where,
 )
 
+EXACT = ["cp-sat", "exhaustive"]
 LAB = Space(
     {
         "solvent": Categorical(["THF", "DMF", "water"]),
@@ -36,8 +37,10 @@ LAB = Space(
 )
 
 
-@pytest.mark.parametrize("backend", ["graph-cut", "cp-sat", "exhaustive"])
-@pytest.mark.parametrize("before", [0, 6])
+@pytest.mark.parametrize(
+    "backend", ["graph-cut", *(pytest.param(b, marks=pytest.mark.slow) for b in EXACT)]
+)
+@pytest.mark.parametrize("before", [0, 4])
 @pytest.mark.parametrize(
     "fixed", [{"solvent": "THF"}, {"base": "LDA", "heat": 3}, {"solvent": "water", "wash": 1}]
 )
