@@ -138,7 +138,6 @@ SMALL = {
 LARGE = {
     "cube": lambda: cube(12),
     "permutations of 6": lambda: permutations(6),
-    "permutations of 7": lambda: permutations(7),
     "2 of 40": lambda: chosen(2, 40),
     "budget": lambda: budget(6),
     "predicate": lambda: thirds(8),
