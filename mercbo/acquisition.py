@@ -86,7 +86,9 @@ def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
     exact = backend.is_exact(sampler)
     constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
     model = draw.model_for(constrained=constrained, exact=exact)
-    rows = draw.rows_of(backend.solve(sampler, model, rng=rng), rng=rng)
+    found = backend.solve(sampler, model, rng=rng)
+    # an answer without samples need not name any variables
+    rows = draw.rows_of(found, rng=rng) if len(found) else draw.excluded[:0]
     if draw.feasible.region.predicates:
         rows = rows[draw.feasible.region.allows(rows)]
     if len(rows) == 0:

@@ -42,9 +42,10 @@ class History:
     # -- looking -------------------------------------------------------------------------------
 
     def seen(self, *, repeats: bool) -> set[bytes]:
-        """Points that must not be asked for; those with a result only without repeats."""
+        """Points that must not be asked for: those failed or pending, and without repeats those
+        with a result, but for the ones that are to be tried again."""
         told = [] if repeats else keys(self.rows)
-        return {*told, *self.failed, *self.pending}
+        return {*told}.difference(self.retries) | {*self.failed, *self.pending}
 
     def stack(self, marked: Marked) -> Rows:
         return np.array(list(marked.values()), dtype=np.int64).reshape(-1, self.rows.shape[1])

@@ -22,10 +22,12 @@ from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import thompson
 from mercbo.arrays import Floats, Mask, Rows, keys
+from mercbo.constraints import Constraint
 from mercbo.design import space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
     BackendError,
+    MercboError,
     NoResults,
     PointError,
     SettingError,
@@ -42,6 +44,7 @@ from mercbo.linalg import threads_for
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
+from mercbo.region import Region
 from mercbo.results import read_errors, read_values
 from mercbo.samples import Sample
 from mercbo.space import Predicates, Space, is_single
@@ -53,6 +56,9 @@ ASKING, FITTING = 0, 1
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
 # Best points measured whose lowest value in a draw is the level that an evaluation should beat.
 LEADERS = 5
+# Known errors above this many spreads of the results count as this: such a result says nothing,
+# and the square of a larger one could overflow.
+MOST_ERROR = 1e6
 
 
 @dataclass(frozen=True)
@@ -216,13 +222,13 @@ class Optimizer:
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
         result, error = read_values(point, value, 1), read_errors(point, std, 1)
-        self._become(self._history.amended(row, float(result[0]), float(error[0])))
+        self._correct(self._history.amended(row, float(result[0]), float(error[0])))
 
     def forget(self, points: object) -> None:
         """Drop all results and failures of some points; they may be suggested again."""
         rows = self.space.rows(points)
         self._check(self._history.has_result(rows), rows, "has no result to forget")
-        self._become(self._history.forgotten(rows))
+        self._correct(self._history.forgotten(rows))
 
     def cancel(self, points: object) -> None:
         """Say that pending points will not be evaluated; they may be suggested again."""
@@ -255,6 +261,12 @@ class Optimizer:
             self._surrogate = None
             self._fresh = False
 
+    def _correct(self, history: History) -> None:
+        """As `_become`; what was fitted to results that were wrong is no start for another fit."""
+        if not _same_results(self._history, history):
+            self._committed = None
+        self._become(history)
+
     # -- ask -----------------------------------------------------------------------------------
 
     @overload
@@ -280,7 +292,6 @@ class Optimizer:
         if left < count:
             raise self._exhausted(count, left, fixed)
         rows: list[Rows] = []
-        modelled = not self._designing(len(self._history.pending) + count - 1)
         with threads_for(len(self._history)):
             for number in range(self._asked, self._asked + count):
                 row = self._suggest(number, feasible, seen, rows)
@@ -289,6 +300,9 @@ class Optimizer:
                 rows.append(row)
                 seen.update(keys(row[np.newaxis]))
         chosen = np.stack(rows)
+        # points to try again come first, so the last one tells whether the model was used
+        modelled = not self._designing(len(self._history.pending) + count - 1)
+        modelled = modelled and keys(chosen)[-1] not in self._history.retries
         self._history = self._history.asked(chosen)
         self._asked += count
         if modelled and self._surrogate is not None:
@@ -303,11 +317,13 @@ class Optimizer:
         region = self.space.region
         levels = [int(region.start[i]) + value for i, value in self.space.partial(fixed).items()]
         feasible = Feasible(region.fixed(levels))
-        if region.table is not None and feasible.left((), 1) == 0:
-            raise PointError(f"fixed={fixed}: no row of the table has these values")
-        if region.table is None and is_empty(feasible.region):
-            blamed = "; ".join(map(repr, conflict(region, levels)))
-            raise PointError(f"fixed={fixed} cannot hold together with {blamed}")
+        blamed = _contradicted(feasible, region, levels)
+        if blamed is not None:
+            shown = "; ".join(map(repr, blamed))
+            cannot = f" cannot hold together with {shown}"
+            raise PointError(
+                f"fixed={fixed}{cannot if shown else ': no row of the table has these values'}"
+            )
         return feasible
 
     def _exhausted(self, count: int, left: int, fixed: dict[str, Any] | None) -> SpaceExhausted:
@@ -334,7 +350,7 @@ class Optimizer:
         if self._designing(len(history.pending) + len(batch)):
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
             return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
-        draw = self._draw(number, rng, feasible)
+        draw = self._draw(number, rng, feasible, batch)
         score = self._score(draw.sample)
         return thompson(draw, score, self._kernel, self._sampler, self._incumbents, seen, rng=rng)
 
@@ -388,12 +404,19 @@ class Optimizer:
         mean = self._sign * (centre + spread * means.mean(axis=0)) * size
         return Prediction(mean, spread * np.sqrt(variance) * size)
 
-    def _draw(self, number: int, rng: np.random.Generator, feasible: Feasible) -> Draw:
+    def _draw(
+        self,
+        number: int,
+        rng: np.random.Generator,
+        feasible: Feasible,
+        batch: Sequence[Rows] = (),
+    ) -> Draw:
         posteriors = self._model_of_now().posteriors
         sample = posteriors[number % len(posteriors)].draw(rng=rng)
         history = self._history
         told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
         barred = [told, history.stack(history.failed), history.stack(history.pending)]
+        barred += [row[np.newaxis] for row in batch]
         encodings = self._encoding, self._native
         return Draw(self.space, *encodings, sample, np.concatenate(barred), feasible)
 
@@ -403,7 +426,7 @@ class Optimizer:
             # Through `size`, so that the largest floats do not overflow.
             size, centre, spread = self._units
             y = (self._sign * self._history.values / size - centre) / spread
-            error = self._history.errors / size / spread
+            error = np.minimum(self._history.errors, MOST_ERROR * size * spread) / size / spread
             known = None if np.isnan(error).all() else error
             data = Data(self._kernel, self._history.rows, y, known)
             if self._fresh and self._committed is not None:
@@ -483,6 +506,8 @@ class Optimizer:
             return cls._rebuilt(state, backend, where)
         except (StateError, BackendError):
             raise
+        except MercboError as error:
+            raise StateError(str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(f"not the whole state of a run ({error!r})") from error
 
@@ -584,6 +609,24 @@ def _entropy(seed: int | None) -> int:
 
 def _among(rows: Rows, marked: Marked) -> Mask:
     return np.array([found in marked for found in keys(rows)], dtype=np.bool_)
+
+
+def _contradicted(
+    feasible: Feasible, region: Region, levels: Sequence[int]
+) -> Sequence[Constraint] | None:
+    """The constraints that leave nothing of a region with some levels fixed; None where something
+    is left. There are none of them where a table has no such row at all."""
+    if region.table is not None:
+        if feasible.left((), 1):
+            return None
+        fixed = Region.of(region.variables).fixed(levels)
+        having = region.table[fixed.holds(region.table)]
+        alone = (Region.of(region.variables, [c]).allows(having) for c in region.constraints)
+        return [c for c, fine in zip(region.constraints, alone, strict=True) if not fine.all()]
+    if is_empty(feasible.region):
+        return conflict(region, levels)
+    few = region.predicates and feasible.listed is not None
+    return region.predicates if few and feasible.left((), 1) == 0 else None
 
 
 def _same_results(one: History, other: History) -> bool:
