@@ -39,6 +39,11 @@ BATCH = 64
 # Rows that bring nothing new before CP-SAT is asked: more where there are predicates, which it
 # cannot see, and of its rows so many may be refused by them.
 PATIENCE, LONG_PATIENCE, REFUSED = 200, 20_000, 50
+# Rows that CP-SAT is asked for at a time.
+PROVEN_TOGETHER = 32
+# Where of so many dives one in eight or less stays within the limits, CP-SAT lists the rows, if
+# there are no more than so many.
+RARE_TRIED, RARE = 64, 256
 # Seconds for CP-SAT to find or refute one row.
 PROOF_SECONDS = 60.0
 
@@ -91,6 +96,20 @@ def listing(region: Region, most: int) -> Rows | None:
     return np.asarray(found[np.lexsort(found.T[::-1])])
 
 
+def rare_rows(region: Region) -> Rows | None:
+    """All rows within limits that dives hardly ever meet, by CP-SAT; None where dives do meet
+    them, or where there are more than a few."""
+    if len(dive(region, RARE_TRIED, rng=np.random.default_rng(0))) > RARE_TRIED // 8:
+        return None
+    rows = np.zeros((0, len(region.sizes)), dtype=np.int64)
+    while len(rows) <= RARE:
+        more, refuted = solve(region, rows, most=RARE + 1 - len(rows))
+        if len(more) == 0:
+            return rows[np.lexsort(rows.T[::-1])] if refuted else None
+        rows = np.concatenate([rows, more])
+    return None
+
+
 def reach(region: Region) -> tuple[Floats, Floats]:
     """(n, m) each: the least and the most that a variable can add to the sides."""
     m = len(region.limits)
@@ -140,11 +159,12 @@ def mend(region: Region, rows: Rows, *, rng: np.random.Generator) -> Rows:
 
 
 def solve(
-    region: Region, barred: Rows, *, rng: np.random.Generator | None = None
+    region: Region, barred: Rows, *, most: int = 1, rng: np.random.Generator | None = None
 ) -> tuple[Rows, bool]:
-    """One row within the limits that is not in `barred`, or none; and whether none was proven.
+    """Up to `most` rows within the limits that are not in `barred`, at least one where there is
+    one; and, where there is none, whether that was proven.
 
-    With `rng` the row is the best of a random linear objective, so that others come another time.
+    With `rng` they are the best of a random linear objective, so that others come another time.
     """
     levels = Levels(region, Encoding(region, native=True))
     width, limits = levels.encoding.width, levels.limits
@@ -161,14 +181,15 @@ def solve(
     while True:
         cqm = constrained_model(levels, objective, ())
         exclude(cqm, levels.encoding.labels, levels.encoding.to_bits(barred))
-        found = _cp_sat().sample_cqm(cqm, seed=0, time_limit=PROOF_SECONDS, num_reads=1)
+        found = _cp_sat().sample_cqm(cqm, seed=0, time_limit=PROOF_SECONDS, num_reads=most)
         if len(found) == 0:
             return none, _is_refuted(found)
         rows, _ = levels.encoding.from_bits(_bits(found, levels.labels))
-        if region.holds(rows[:1]).all():
-            return rows[:1], False
-        # coefficients that cannot be made whole are rounded for CP-SAT, in favour of such a row
-        barred = np.concatenate([barred, rows[:1]])
+        fine = region.holds(rows)
+        if fine.any():
+            return rows[fine], False
+        # coefficients that cannot be made whole are rounded for CP-SAT, in favour of such rows
+        barred = np.concatenate([barred, rows])
 
 
 def _cp_sat() -> Any:
@@ -226,8 +247,10 @@ class Feasible:
 
     @cached_property
     def listed(self) -> Rows | None:
-        """All rows within the limits where they are few, predicates aside."""
-        return listing(self.region, LISTED)
+        """All rows within the limits where they are few, predicates aside. It depends on the
+        region only, so that a loaded run finds the same."""
+        rows = listing(self.region, LISTED)
+        return rare_rows(self.region) if rows is None and not self.fair else rows
 
     @cached_property
     def fair(self) -> bool:
@@ -328,18 +351,22 @@ class Feasible:
         *,
         rng: np.random.Generator,
     ) -> dict[bytes, Rows]:
-        """Up to `k` more rows by CP-SAT, one at a time; fewer only where there are no more, or
-        where predicates refused as many as `REFUSED`."""
+        """Up to `k` more rows by CP-SAT; fewer only where there are no more, or where predicates
+        refused as many as `REFUSED`."""
         new: dict[bytes, Rows] = {}
-        barred = [_rows_of([*seen, *taken], self._n)]
-        while len(new) < k and len(barred) - 1 - len(new) < REFUSED:
-            rows, refuted = solve(self.region, np.concatenate(barred), rng=rng)
+        barred = _rows_of([*seen, *taken], self._n)
+        refused = 0
+        while len(new) < k and refused < REFUSED:
+            most = min(k - len(new), PROVEN_TOGETHER)
+            rows, refuted = solve(self.region, barred, most=most, rng=rng)
             if len(rows) == 0 and not refuted and not taken and not new:
                 raise _undecided()
             if len(rows) == 0:
                 return new
-            barred.append(rows)
-            new.update(self._new(rows, seen, taken))
+            barred = np.concatenate([barred, rows])
+            allowed = self._new(rows, seen, taken)
+            refused += len(rows) - len(allowed)
+            new.update(allowed)
         return new
 
     def _unseen_listed(self, seen: Collection[bytes], k: int, *, rng: np.random.Generator) -> Rows:

@@ -54,6 +54,10 @@ from mercbo.variables import Point
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
+# A point is not measured again where the model's standard deviation is below this share of the
+# spread of the results: without noise no point is, with noise of the size of the spread up to
+# some hundred times.
+SETTLED = 0.05
 # Best points measured whose lowest value in a draw is the level that an evaluation should beat.
 LEADERS = 5
 # Known errors above this many spreads of the results count as this: such a result says nothing,
@@ -294,7 +298,9 @@ class Optimizer:
         rows: list[Rows] = []
         with threads_for(len(self._history)):
             for number in range(self._asked, self._asked + count):
-                row = self._suggest(number, feasible, seen, rows)
+                row = self._suggest(number, feasible, seen | self._settled(len(rows)), rows)
+                if row is None and self.repeats == "allow":
+                    row = self._suggest(number, feasible, seen, rows)
                 if row is None:
                     raise self._exhausted(count, len(rows), fixed)
                 rows.append(row)
@@ -316,7 +322,7 @@ class Optimizer:
             return self.space.feasible
         region = self.space.region
         levels = [int(region.start[i]) + value for i, value in self.space.partial(fixed).items()]
-        feasible = Feasible(region.fixed(levels))
+        feasible = self.space.fixed(levels)
         blamed = _contradicted(feasible, region, levels)
         if blamed is not None:
             shown = "; ".join(map(repr, blamed))
@@ -338,6 +344,17 @@ class Optimizer:
     def _designing(self, waiting: int) -> bool:
         """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
         return len(self._history) == 0 or len(self._history) + waiting < self.n_initial
+
+    def _settled(self, batch: int) -> set[bytes]:
+        """Where repeats are allowed, the points that measuring again would tell little about."""
+        history = self._history
+        if self.repeats == "never" or len(history) == 0:
+            return set()
+        rows = np.unique(history.rows, axis=0)
+        if not self._designing(len(history.pending) + batch):
+            pairs = [posterior.predict(rows) for posterior in self._model_of_now().posteriors]
+            rows = rows[np.sqrt(np.mean([v for _, v in pairs], axis=0)) < SETTLED]
+        return set(keys(rows)).difference(history.retries)
 
     def _suggest(
         self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]

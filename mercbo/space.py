@@ -37,6 +37,8 @@ Predicates = Mapping[str, Callable[[Point], bool]]
 
 # Points on which predicates are tried when a space is made.
 FEW = 2000
+# Choices of fixed values for which it is remembered what is feasible.
+REMEMBERED = 16
 
 
 class Space:
@@ -123,6 +125,19 @@ class Space:
     def feasible(self) -> Feasible:
         """The rows that may be suggested."""
         return Feasible(self.region)
+
+    def fixed(self, levels: Sequence[int]) -> Feasible:
+        """The rows that may be suggested with some levels fixed."""
+        key = tuple(sorted(levels))
+        if key not in self._fixed:
+            while len(self._fixed) >= REMEMBERED:
+                self._fixed.pop(next(iter(self._fixed)))
+            self._fixed[key] = Feasible(self.region.fixed(levels))
+        return self._fixed[key]
+
+    @cached_property
+    def _fixed(self) -> dict[tuple[int, ...], Feasible]:
+        return {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -127,6 +127,7 @@ def unlisted(monkeypatch):
     """Regions are not listed, whatever their size."""
     monkeypatch.setattr(feasible, "LISTED", 0)
     monkeypatch.setattr(feasible, "BEGINNINGS", 0)
+    monkeypatch.setattr(feasible, "RARE", 0)
 
 
 @given(constrained_spaces(predicates=True), st.integers(0, 2**31))
@@ -248,10 +249,23 @@ def test_the_only_solution_is_found_where_dives_find_none():
 def test_a_predicate_is_asked_about_what_only_cp_sat_finds():
     _, chosen = subset_sum(20)
     weights = subset_sum(20)[0].constraints[0]
-    for wanted, count in ((chosen[0], 1), (1 - chosen[0], 0)):
-        rule = Where(lambda p, wanted=wanted: p["x0"] == wanted, name="first")
-        space = Space(binaries(20), [weights, rule])
-        assert len(space.feasible.unseen((), 3, rng=np.random.default_rng(0))) == count
+    same = Where(lambda p: p["x0"] == chosen[0], name="same")
+    space = Space(binaries(20), [weights, same])
+    assert space.feasible.unseen((), 3, rng=np.random.default_rng(0)).tolist() == [chosen]
+    other = Where(lambda p: p["x0"] != chosen[0], name="other")
+    with pytest.raises(SpaceError, match=r"none of the 1 points .* satisfies \[Where\('other'\)"):
+        Space(binaries(20), [weights, other])
+
+
+def test_few_rows_that_dives_miss_are_listed_by_cp_sat():
+    space, chosen = subset_sum(20)
+    assert feasible.listing(space.region, feasible.LISTED) is None
+    assert space.feasible.listed.tolist() == [chosen]
+
+
+def test_rows_that_dives_meet_are_not_searched_for():
+    space = Space(binaries(200), [Exactly(5, [f"x{i}" for i in range(200)])])
+    assert feasible.rare_rows(space.region) is None
 
 
 @pytest.mark.parametrize(

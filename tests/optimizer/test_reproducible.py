@@ -98,6 +98,16 @@ def test_looking_does_not_change_the_state():
     assert opt.to_dict() == before
 
 
+def test_looking_before_a_retried_point_is_asked_for_leaves_no_trace():
+    """A retry comes without the model, whether or not there is one already."""
+    blind, looking = (told(MIXED, [1.0, 2.0, 4.0, None]) for _ in range(2))
+    look(looking)
+    for opt in (blind, looking):
+        opt.retry(opt.failed)
+        opt.ask()
+    assert looking.to_dict() == blind.to_dict()
+
+
 CHILD = """
 import json, sys
 sys.path.insert(0, {tests!r})

@@ -233,3 +233,12 @@ def test_suggestions_do_not_depend_on_the_unit_of_the_results(power):
         assert scaled.ask() == point
         plain.tell(point, score(MIXED, point))
         scaled.tell(point, score(MIXED, point) * 2.0**power)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 5e-324])
+def test_errors_far_larger_than_the_results_work(size):
+    opt = make(n_initial=1)
+    opt.tell(MIXED.points(MIXED.enumerate_rows()[:3]), [size, 0.0, 0.0], std=[1e200, None, 1.0])
+    asked = opt.ask(2)
+    assert len(set(as_tuples(asked))) == 2
+    assert np.isfinite(opt.predict(asked).mean).all()
