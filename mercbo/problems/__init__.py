@@ -19,14 +19,23 @@ from mercbo.problems.pest import pest
 from mercbo.problems.random_quadratic import random_quadratic
 
 PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "contamination": contamination,
     "ising": ising,
+    "ising-0": partial(ising, penalty=0.0),
+    "ising-1e-2": partial(ising, penalty=1e-2),
+    "contamination": contamination,
+    "contamination-0": partial(contamination, penalty=0.0),
+    "contamination-1e-2": partial(contamination, penalty=1e-2),
+    "labs-40": partial(labs, n=40),
     "labs-50": partial(labs, n=50),
+    "maxsat-28": partial(maxsat, n=28),
+    "maxsat-43": partial(maxsat, n=43),
     "maxsat-60": partial(maxsat, n=60),
+    "pest": pest,
+    "pest-fixed": partial(pest, noisy=False),
+    "dna": dna,
+    "dna-bits": partial(dna, encoding="binary"),
     "quadratic-100": partial(random_quadratic, n=100),
     "quadratic-200": partial(random_quadratic, n=200),
-    "dna": dna,
-    "pest": pest,
 }
 
 __all__ = ["PROBLEMS", "Problem"]
