@@ -82,7 +82,7 @@ def test_best_edges_of_ising(run: int, penalty: float, data: Path) -> None:
     assert problem.objective(near).min() >= problem.optimum
 
 
-@pytest.mark.parametrize(("n", "best"), [(28, 0xBB28516), (60, 0)])
+@pytest.mark.parametrize(("n", "best"), [(28, 0xBB28516), (43, 0x533603DBE3E), (60, 0)])
 def test_best_assignments_of_maxsat(n: int, best: int, data: Path) -> None:
     assert_lowest_nearby(maxsat(0, data, n=n), bits(best, n))
 
