@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.problems import made
 
 from mercbo import SettingError
 from mercbo.problems import PROBLEMS
@@ -20,22 +21,30 @@ from mercbo.problems.random_quadratic import random_quadratic
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_an_instance_is_a_pure_function_of_its_run(name: str) -> None:
-    first, again, other = (PROBLEMS[name](run) for run in (3, 3, 4))
+    first, again, other = (made(name, run) for run in (3, 3, 4))
     rows = first.space.sample_rows(5, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(first.evaluate(rows), again.evaluate(rows))
     np.testing.assert_array_equal(first.initial, again.initial)
     assert (first.initial != other.initial).any()
     assert first.initial.shape == (20, len(first.space))
     assert first.budget > 20
-    assert np.isfinite(first.evaluate(rows)).all()
+    assert np.isfinite(first.evaluate(first.initial)).all()
+    assert first.space.region.allows(first.initial).all()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_rows_are_evaluated_one_by_one(name: str) -> None:
-    problem = PROBLEMS[name](0)
+    problem = made(name, 0)
     rows = problem.initial[:4]
     alone = [problem.evaluate(row[np.newaxis], first=i)[0] for i, row in enumerate(rows)]
     np.testing.assert_allclose(problem.evaluate(rows), alone)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_nothing_initial_is_below_the_optimum(name: str) -> None:
+    problem = made(name, 1)
+    if problem.optimum is not None:
+        assert problem.evaluate(problem.initial).min() >= problem.optimum - 1e-9
 
 
 def test_contamination_step_by_step() -> None:
