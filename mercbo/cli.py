@@ -35,7 +35,7 @@ def bench_backends(
     problems: Annotated[
         str, typer.Option(help="Names, with instances x draws each, by commas.")
     ] = "contamination:10x10,ising:10x10,labs-50:5x4,maxsat-60:5x4,"
-    "quadratic-100:5x4,quadratic-200:4x3,dna:6x4,pest:5x4",
+    "quadratic-100:5x4,quadratic-200:4x3,dna:6x4,pest-fixed:5x4",
     cp_sat_seconds: Annotated[float, typer.Option(help="Time limit of CP-SAT per draw.")] = 5.0,
 ) -> None:
     """Compare every backend, and peers, on the same posterior draws."""

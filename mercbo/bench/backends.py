@@ -105,10 +105,11 @@ def draws_of(
     for run in range(instances):
         problem = make(run, data)
         opt = Optimizer(problem.space, seed=run)
-        opt.tell(problem.space.points(problem.initial), problem.objective(problem.initial))
+        opt.tell(problem.space.points(problem.initial), problem.evaluate(problem.initial))
         while len(opt.observations) < min(HISTORY, problem.space.size // 3):
             batch = opt.ask(8)
-            opt.tell(batch, problem.objective(problem.space.rows(batch)))
+            done = len(opt.observations)
+            opt.tell(batch, problem.evaluate(problem.space.rows(batch), first=done))
         for number in range(each):
             yield opt.draw(rng=np.random.default_rng([run, number]))
 

@@ -2,8 +2,10 @@
 
 The form of COMBO (Oh et al. 2019). A pesticide's price falls with its use (quantity discount), its
 effect falls too (tolerance). Cost: discounted prices plus, at each station, the share of 100
-simulations with more than 10 % pest. Published results draw the simulations anew at each
-evaluation; here they are fixed by the run.
+simulations with more than 10 % pest.
+
+As published, pest draws its simulations anew at each evaluation: they are a pure function of the
+run and of the evaluation's number. In pest-fixed all evaluations share those of number 0.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mercbo.problems.base import Problem, published, random_initial
 from mercbo.space import Space
 from mercbo.variables import Ordinal
 
+BUDGET = 320  # as published
 STATIONS, CHOICES, SIMULATIONS = 25, 5, 100
 PRICE = np.array([1.0, 0.8, 0.7, 0.5])
 DISCOUNT = np.array([0.2, 0.3, 0.3, 0.0])
@@ -46,14 +49,26 @@ def cost_of(plan: Rows, rng: np.random.Generator) -> float:
 
 
 def costs(rows: Rows, seed: int) -> Floats:
-    return np.array([cost_of(row, np.random.default_rng([seed, 4])) for row in rows])
+    """All rows have the simulations of evaluation 0."""
+    return np.array([cost_of(row, np.random.default_rng([seed, 4, 0])) for row in rows])
 
 
-def pest(run: int, data: Path | None = None) -> Problem:
+def noisy_costs(rows: Rows, seed: int, *, first: int = 0) -> Floats:
+    """Row i is evaluation number first + i, and has the simulations of that number."""
+    return np.array(
+        [cost_of(row, np.random.default_rng([seed, 4, first + i])) for i, row in enumerate(rows)]
+    )
+
+
+def pest(run: int, data: Path | None = None, *, noisy: bool = True) -> Problem:
     """Choices are a path graph, as in the published code."""
     space = Space({f"station{i}": Ordinal(range(CHOICES)) for i in range(STATIONS)})
     if data is not None:
         initial = published(data, "pest", run)["init"].astype(np.int64)
     else:
         initial = random_initial(space, np.random.default_rng([run, 5]))
-    return Problem("pest", space, partial(costs, seed=run), initial, "Oh et al. 2019")
+    objective = partial(noisy_costs if noisy else costs, seed=run)
+    return Problem(
+        "pest" if noisy else "pest-fixed", space, objective, initial, "Oh et al. 2019",
+        None, BUDGET, noisy,
+    )  # fmt: skip

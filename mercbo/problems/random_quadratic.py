@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
-from mercbo.problems.base import Problem, random_initial
+from mercbo.problems.base import Problem, enumerated_optimum, random_initial
 from mercbo.space import Space
 
 
@@ -21,7 +21,8 @@ def random_quadratic(run: int, data: Path | None = None, *, n: int = 100) -> Pro
     rng = np.random.default_rng([run, 7, n])
     space = Space.binary(n)
     main, pairs = rng.standard_normal(n), np.triu(rng.standard_normal((n, n)), 1) / np.sqrt(n)
+    objective = partial(value, main=main, pairs=pairs)
     return Problem(
-        f"quadratic-{n}", space, partial(value, main=main, pairs=pairs),
-        random_initial(space, rng), "drawn here",
+        f"quadratic-{n}", space, objective, random_initial(space, rng), "drawn here",
+        enumerated_optimum(space, objective),
     )  # fmt: skip

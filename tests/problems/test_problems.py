@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.problems import made
 
 from mercbo import SettingError
 from mercbo.problems import PROBLEMS
@@ -20,21 +21,30 @@ from mercbo.problems.random_quadratic import random_quadratic
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_an_instance_is_a_pure_function_of_its_run(name: str) -> None:
-    first, again, other = (PROBLEMS[name](run) for run in (3, 3, 4))
+    first, again, other = (made(name, run) for run in (3, 3, 4))
     rows = first.space.sample_rows(5, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(first.objective(rows), again.objective(rows))
+    np.testing.assert_array_equal(first.evaluate(rows), again.evaluate(rows))
     np.testing.assert_array_equal(first.initial, again.initial)
     assert (first.initial != other.initial).any()
     assert first.initial.shape == (20, len(first.space))
-    assert np.isfinite(first.objective(rows)).all()
+    assert first.budget > 20
+    assert np.isfinite(first.evaluate(first.initial)).all()
+    assert first.space.region.allows(first.initial).all()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_rows_are_evaluated_one_by_one(name: str) -> None:
-    problem = PROBLEMS[name](0)
+    problem = made(name, 0)
     rows = problem.initial[:4]
-    alone = [problem.objective(row[np.newaxis])[0] for row in rows]
-    np.testing.assert_allclose(problem.objective(rows), alone)
+    alone = [problem.evaluate(row[np.newaxis], first=i)[0] for i, row in enumerate(rows)]
+    np.testing.assert_allclose(problem.evaluate(rows), alone)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_nothing_initial_is_below_the_optimum(name: str) -> None:
+    problem = made(name, 1)
+    if problem.optimum is not None:
+        assert problem.evaluate(problem.initial).min() >= problem.optimum - 1e-9
 
 
 def test_contamination_step_by_step() -> None:
@@ -83,6 +93,19 @@ def test_labs_known_energies() -> None:
     everything = np.array(list(itertools.product([0, 1], repeat=8)))
     assert energy(everything).min() == 8
     assert labs(0, n=50).optimum == pytest.approx(-16.34, abs=0.01)
+    assert labs(0, n=40).optimum == pytest.approx(-(40**2) / 108)
+    assert labs(0, n=67).optimum is None
+
+
+@pytest.mark.parametrize("n", range(3, 15))
+def test_labs_optima_by_enumeration(n: int) -> None:
+    problem = labs(0, n=n)
+    assert problem.objective(problem.space.enumerate_rows()).min() == problem.optimum
+
+
+def test_labs_starts_where_others_do() -> None:
+    expected = np.random.default_rng(9).integers(0, 2, (20, 40))
+    np.testing.assert_array_equal(labs(9, n=40).initial, expected)
 
 
 def test_maxsat_counts_satisfied_clauses() -> None:
@@ -101,7 +124,7 @@ def test_maxsat_counts_satisfied_clauses() -> None:
 
 def test_pest_prices_of_one_pesticide_everywhere() -> None:
     """The discounted price of 25 uses is known; the pest part is a share of 25 stations."""
-    problem = pest(0)
+    problem = pest(0, noisy=False)
     for which in range(4):
         value = problem.objective(np.full((1, 25), which + 1))[0]
         price = 25 * PRICE[which] * (1 - DISCOUNT[which])
@@ -109,9 +132,51 @@ def test_pest_prices_of_one_pesticide_everywhere() -> None:
 
 
 def test_pest_without_control_only_grows() -> None:
-    problem = pest(1)
+    problem = pest(1, noisy=False)
     nothing = problem.objective(np.zeros((1, 25), dtype=np.int64))[0]
     assert 20 < nothing <= 25
+
+
+def test_noise_is_a_pure_function_of_run_and_number() -> None:
+    problem, again, other = pest(0), pest(0), pest(1)
+    assert problem.noisy
+    assert problem.optimum is None
+    rows = np.repeat(problem.initial[:1], 6, axis=0)
+    values = problem.evaluate(rows, first=3)
+    assert len(set(values)) > 1
+    np.testing.assert_array_equal(again.evaluate(rows[:2], first=5), values[2:4])
+    assert (other.evaluate(rows, first=3) != values).any()
+
+
+def test_fixed_pest_has_the_noise_of_number_zero() -> None:
+    noisy, fixed = pest(2), pest(2, noisy=False)
+    assert not fixed.noisy
+    rows = np.repeat(fixed.initial[:1], 3, axis=0)
+    assert fixed.evaluate(rows, first=8).tolist() == [noisy.evaluate(rows[:1])[0]] * 3
+
+
+def test_ising_without_penalty_is_best_with_every_edge() -> None:
+    problem = ising(2, penalty=0.0)
+    everything = np.ones((1, 24), dtype=np.int64)
+    assert problem.objective(everything)[0] == pytest.approx(problem.optimum, abs=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-4, 1e-2])
+def test_the_penalty_of_contamination_is_per_prevention(penalty: float) -> None:
+    free, priced = contamination(0, penalty=0.0), contamination(0, penalty=penalty)
+    rows = free.initial
+    np.testing.assert_allclose(
+        priced.objective(rows) - free.objective(rows), penalty * rows.sum(axis=1), atol=1e-12
+    )
+
+
+def test_bits_of_dna_are_another_view_of_the_same_problem() -> None:
+    letters, bits = dna(4), dna(4, encoding="binary")
+    np.testing.assert_array_equal(letters.initial, bits.initial)
+    np.testing.assert_array_equal(letters.objective(bits.initial), bits.objective(bits.initial))
+    assert bits.space.variables["base0"].encoding == "binary"
+    with pytest.raises(SettingError, match="factor='ARX' needs the folder"):
+        dna(0, factor="ARX")
 
 
 def test_dna_strands_bind_alike() -> None:
