@@ -401,3 +401,21 @@ def _undecided() -> BackendError:
         f"no point that satisfies the constraints was found within {PROOF_SECONDS:g} s, "
         "nor a proof that there is none"
     )
+
+
+def contradicted(
+    feasible: Feasible, region: Region, levels: Sequence[int]
+) -> Sequence[Constraint] | None:
+    """The constraints that leave nothing of a region with some levels fixed; None where something
+    is left. There are none of them where a table has no such row at all."""
+    if region.table is not None:
+        if feasible.left((), 1):
+            return None
+        fixed = Region.of(region.variables).fixed(levels)
+        having = region.table[fixed.holds(region.table)]
+        alone = (Region.of(region.variables, [c]).allows(having) for c in region.constraints)
+        return [c for c, fine in zip(region.constraints, alone, strict=True) if not fine.all()]
+    if is_empty(feasible.region):
+        return conflict(region, levels)
+    few = region.predicates and feasible.listed is not None
+    return region.predicates if few and feasible.left((), 1) == 0 else None

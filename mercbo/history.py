@@ -50,6 +50,18 @@ class History:
     def stack(self, marked: Marked) -> Rows:
         return np.array(list(marked.values()), dtype=np.int64).reshape(-1, self.rows.shape[1])
 
+    def are(self, rows: Rows, marked: Marked) -> Mask:
+        """(N,): which rows are among the marked ones."""
+        return np.array([found in marked for found in keys(rows)], dtype=np.bool_)
+
+    def same_results(self, other: History) -> bool:
+        """Whether two histories say the same of the objective."""
+        return self.values is other.values or (
+            np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.values, other.values)
+            and np.array_equal(self.errors, other.errors, equal_nan=True)
+        )
+
     def has_result(self, rows: Rows) -> Mask:
         """(N,): which rows have a result or failed."""
         told = {*keys(self.rows), *self.failed}

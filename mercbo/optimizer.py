@@ -22,7 +22,6 @@ from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import thompson
 from mercbo.arrays import Floats, Mask, Rows, keys
-from mercbo.constraints import Constraint
 from mercbo.design import space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
@@ -36,18 +35,17 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.failures import Always, Weighed, Works, fit_works
-from mercbo.feasible import Feasible, conflict, is_empty
+from mercbo.feasible import Feasible, contradicted
 from mercbo.history import History, Marked, mark
-from mercbo.inference import Data, Fit
+from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
 from mercbo.model import Model
-from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
-from mercbo.region import Region
 from mercbo.results import read_errors, read_values
 from mercbo.samples import Sample
 from mercbo.space import Predicates, Space, is_single
+from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
 
 # First entry of a spawn key: which of the optimizer's independent random streams.
@@ -60,9 +58,6 @@ FEWEST_INITIAL, MOST_INITIAL = 5, 20
 SETTLED = 0.05
 # Best points measured whose lowest value in a draw is the level that an evaluation should beat.
 LEADERS = 5
-# Known errors above this many spreads of the results count as this: such a result says nothing,
-# and the square of a larger one could overflow.
-MOST_ERROR = 1e6
 
 
 @dataclass(frozen=True)
@@ -237,13 +232,13 @@ class Optimizer:
     def cancel(self, points: object) -> None:
         """Say that pending points will not be evaluated; they may be suggested again."""
         rows = self.space.rows(points)
-        self._check(_among(rows, self._history.pending), rows, "is not pending")
+        self._check(self._history.are(rows, self._history.pending), rows, "is not pending")
         self._become(self._history.cancelled(rows))
 
     def retry(self, points: object) -> None:
         """Take failures back: the points come again, with the next `ask`."""
         rows = self.space.rows(points)
-        self._check(_among(rows, self._history.failed), rows, "has not failed")
+        self._check(self._history.are(rows, self._history.failed), rows, "has not failed")
         self._become(self._history.retried(rows))
 
     def _one(self, point: object) -> Rows:
@@ -261,13 +256,13 @@ class Optimizer:
     def _become(self, history: History) -> None:
         """Go on with another history; the model is fitted again if its data changed."""
         before, self._history = self._history, history
-        if not _same_results(before, history):
+        if not before.same_results(history):
             self._surrogate = None
             self._fresh = False
 
     def _correct(self, history: History) -> None:
         """As `_become`; what was fitted to results that were wrong is no start for another fit."""
-        if not _same_results(self._history, history):
+        if not self._history.same_results(history):
             self._committed = None
         self._become(history)
 
@@ -323,7 +318,7 @@ class Optimizer:
         region = self.space.region
         levels = [int(region.start[i]) + value for i, value in self.space.partial(fixed).items()]
         feasible = self.space.fixed(levels)
-        blamed = _contradicted(feasible, region, levels)
+        blamed = contradicted(feasible, region, levels)
         if blamed is not None:
             shown = "; ".join(map(repr, blamed))
             cannot = f" cannot hold together with {shown}"
@@ -352,8 +347,7 @@ class Optimizer:
             return set()
         rows = np.unique(history.rows, axis=0)
         if not self._designing(len(history.pending) + batch):
-            pairs = [posterior.predict(rows) for posterior in self._model_of_now().posteriors]
-            rows = rows[np.sqrt(np.mean([v for _, v in pairs], axis=0)) < SETTLED]
+            rows = rows[self._model_of_now().predict(rows)[1] < SETTLED]
         return set(keys(rows)).difference(history.retries)
 
     def _suggest(
@@ -414,12 +408,9 @@ class Optimizer:
         self._need_results("nothing can be predicted")
         rows = self.space.rows(points)
         with threads_for(len(self._history)):
-            pairs = [posterior.predict(rows) for posterior in self._model_of_now().posteriors]
-        means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
-        variance = variances.mean(axis=0) + means.var(axis=0)
-        size, centre, spread = self._units
-        mean = self._sign * (centre + spread * means.mean(axis=0)) * size
-        return Prediction(mean, spread * np.sqrt(variance) * size)
+            surrogate = self._model_of_now()
+            mean, std = surrogate.predict(rows)
+        return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
 
     def _draw(
         self,
@@ -440,30 +431,11 @@ class Optimizer:
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
-            # Through `size`, so that the largest floats do not overflow.
-            size, centre, spread = self._units
-            y = (self._sign * self._history.values / size - centre) / spread
-            error = np.minimum(self._history.errors, MOST_ERROR * size * spread) / size / spread
-            known = None if np.isnan(error).all() else error
-            data = Data(self._kernel, self._history.rows, y, known)
-            if self._fresh and self._committed is not None:
-                fit = self._committed
-            else:
-                rng = self._rng(FITTING, len(y))
-                fit = self.model.fit(data, self._committed, rng=rng)
-            self._surrogate = Surrogate(self.model, data, fit)
+            self._surrogate = Surrogate(
+                self.model, self._kernel, self._history, self._sign, self._committed,
+                keep=self._fresh, rng=self._rng(FITTING, len(self._history)),
+            )  # fmt: skip
         return self._surrogate
-
-    @property
-    def _units(self) -> tuple[float, float, float]:
-        """Size of the results, and centre and spread of the results over their size."""
-        if len(self._history) == 0:
-            return 1.0, 0.0, 1.0
-        size = float(np.abs(self._history.values).max()) or 1.0
-        y = self._sign * self._history.values / size
-        spread = float(np.std(y))
-        # A spread below rounding is no spread.
-        return size, float(np.mean(y)), spread if spread > 1e-14 else 1.0
 
     @property
     def _incumbents(self) -> Rows:
@@ -597,15 +569,6 @@ class Optimizer:
             raise StateError(f"{path}: {error}") from error
 
 
-class Surrogate:
-    """A fit and the posteriors that follow from it, built when they are first used."""
-
-    def __init__(self, model: Model, data: Data, fit: Fit) -> None:
-        self.fit = fit
-        drawn = fit.hypers[1:] or fit.hypers
-        self.posteriors = [Posterior(model, data, hyper) for hyper in drawn]
-
-
 def _default_initial(variables: int) -> int:
     return min(max(variables, FEWEST_INITIAL), MOST_INITIAL)
 
@@ -622,34 +585,3 @@ def _entropy(seed: int | None) -> int:
         assert isinstance(drawn, int)
         return drawn
     return _count("seed", seed, least=0)
-
-
-def _among(rows: Rows, marked: Marked) -> Mask:
-    return np.array([found in marked for found in keys(rows)], dtype=np.bool_)
-
-
-def _contradicted(
-    feasible: Feasible, region: Region, levels: Sequence[int]
-) -> Sequence[Constraint] | None:
-    """The constraints that leave nothing of a region with some levels fixed; None where something
-    is left. There are none of them where a table has no such row at all."""
-    if region.table is not None:
-        if feasible.left((), 1):
-            return None
-        fixed = Region.of(region.variables).fixed(levels)
-        having = region.table[fixed.holds(region.table)]
-        alone = (Region.of(region.variables, [c]).allows(having) for c in region.constraints)
-        return [c for c, fine in zip(region.constraints, alone, strict=True) if not fine.all()]
-    if is_empty(feasible.region):
-        return conflict(region, levels)
-    few = region.predicates and feasible.listed is not None
-    return region.predicates if few and feasible.left((), 1) == 0 else None
-
-
-def _same_results(one: History, other: History) -> bool:
-    """Whether two histories say the same of the objective."""
-    return one.values is other.values or (
-        np.array_equal(one.rows, other.rows)
-        and np.array_equal(one.values, other.values)
-        and np.array_equal(one.errors, other.errors, equal_nan=True)
-    )

@@ -26,7 +26,7 @@ LAYERS = [
     "errors", "arrays", "moves", "backend", "variables", "encoding", "constraints", "region",
     "export", "feasible", "space", "results", "kernel", "features", "linalg", "inference",
     "slicing", "model", "samples", "posterior", "failures", "quadratic", "design", "acquisition",
-    "history", "snapshot", "optimizer", "testing",
+    "history", "surrogate", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 

@@ -1,0 +1,90 @@
+"""`Surrogate`: what a history says of the objective, in standardised units and back.
+
+The results are divided by their size (so that the largest floats do not overflow), centred, scaled
+to a spread of 1, and turned so that lower is better; the model and its draws know only these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercbo.arrays import Floats, Rows
+from mercbo.history import History
+from mercbo.inference import Data, Fit
+from mercbo.kernel import Kernel
+from mercbo.model import Model
+from mercbo.posterior import Posterior
+
+# Known errors beyond this many spreads of the results tell nothing, and larger ones overflow.
+MOST_ERROR = 1e6
+# A spread below rounding is no spread.
+LEAST_SPREAD = 1e-14
+
+
+@dataclass(frozen=True)
+class Units:
+    """y = (sign * value / size - centre) / spread."""
+
+    sign: float
+    size: float = 1.0
+    centre: float = 0.0
+    spread: float = 1.0
+
+    @classmethod
+    def of(cls, values: Floats, sign: float) -> Units:
+        if len(values) == 0:
+            return cls(sign)
+        size = float(np.abs(values).max()) or 1.0
+        y = sign * values / size
+        spread = float(np.std(y))
+        return cls(sign, size, float(np.mean(y)), spread if spread > LEAST_SPREAD else 1.0)
+
+    def standardised(self, values: Floats) -> Floats:
+        return np.asarray((self.sign * values / self.size - self.centre) / self.spread)
+
+    def standardised_errors(self, errors: Floats) -> Floats | None:
+        """None where no error is known."""
+        if np.isnan(errors).all():
+            return None
+        largest = MOST_ERROR * self.size * self.spread
+        return np.asarray(np.minimum(errors, largest) / self.size / self.spread)
+
+    def value(self, mean: Floats) -> Floats:
+        return np.asarray(self.sign * (self.centre + self.spread * mean) * self.size)
+
+    def deviation(self, std: Floats) -> Floats:
+        return np.asarray(self.spread * std * self.size)
+
+
+class Surrogate:
+    """A fit to the results of a history, and the posteriors that follow from it."""
+
+    def __init__(
+        self,
+        model: Model,
+        kernel: Kernel,
+        history: History,
+        sign: float,
+        previous: Fit | None,
+        *,
+        keep: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        """`previous` is where the fit starts; with `keep` it is the fit."""
+        self.units = Units.of(history.values, sign)
+        y = self.units.standardised(history.values)
+        error = self.units.standardised_errors(history.errors)
+        data = Data(kernel, history.rows, y, error)
+        kept = previous if keep else None
+        self.fit = model.fit(data, previous, rng=rng) if kept is None else kept
+        drawn = self.fit.hypers[1:] or self.fit.hypers
+        self.posteriors = [Posterior(model, data, hyper) for hyper in drawn]
+
+    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the noise-free function, in standardised units."""
+        pairs = [posterior.predict(rows) for posterior in self.posteriors]
+        means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
+        spread = np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        return means.mean(axis=0), np.asarray(spread)
