@@ -30,11 +30,14 @@ log = logging.getLogger(__name__)
 POOL, INCUMBENTS = 16, 5
 # Random starts where the draw is of higher order and no backend can help.
 RANDOM_STARTS = 32
-# Unseen points that stand in where everything around the minima has been seen.
-SPARE = 2000
+# Unseen points that stand in where everything around the minima has been seen; fewer where each
+# must be searched for.
+SPARE, RARE_SPARE = 2000, 128
 # Where constraints bind: minima that go on by pairs of moves, and first moves of such pairs.
 PAIRED, FIRST_MOVES = 6, 48
 RELATIVE_GAIN = 1e-12
+# Rows of a table that are looked at together.
+CHUNK = 4096
 
 
 def thompson(
@@ -63,7 +66,8 @@ def thompson(
     if chosen is not None:
         return chosen
     log.debug("all points around the minima of a draw were seen; taking the best of others")
-    return best_spare(score, feasible, seen, SPARE, rng=rng)
+    most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
+    return best_spare(score, feasible, seen, most, rng=rng)
 
 
 def best_spare(
@@ -76,7 +80,10 @@ def best_spare(
 ) -> Rows | None:
     """The lowest of up to `most` unseen feasible rows: all of them, where they are few."""
     spare = feasible.unseen(seen, most, rng=rng)
-    return np.asarray(spare[int(score.path(spare).argmin())]) if len(spare) else None
+    if len(spare) == 0:
+        return None
+    values = [score.path(spare[i : i + CHUNK]) for i in range(0, len(spare), CHUNK)]
+    return np.asarray(spare[int(np.concatenate(values).argmin())])
 
 
 def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:

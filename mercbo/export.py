@@ -88,14 +88,16 @@ class Levels:
     @cached_property
     def limits(self) -> Limits:
         """Closed levels, the region's limits and the links, over the bits."""
-        rows = [*self._closed(), *self._limits(), *self._links()]
-        return Limits.stack([row for _, row in rows], len(self.labels))
+        return Limits.stack([row for _, row in self._rows], len(self.labels))
 
     @cached_property
     def names(self) -> list[str]:
         """What each of `limits` is about."""
-        rows = [*self._closed(), *self._limits(), *self._links()]
-        return [name for name, _ in rows]
+        return [name for name, _ in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, tuple[Floats, float, float]]]:
+        return [*self._closed(), *self._limits(), *self._links()]
 
     def _over_bits(self, line: Floats, low: float, high: float) -> tuple[Floats, float, float]:
         origin, slope = self.affine
@@ -111,9 +113,10 @@ class Levels:
 
     def _limits(self) -> Iterator[tuple[str, tuple[Floats, float, float]]]:
         region, limits = self.region, self.region.limits
+        shown = {owner: repr(region.constraints[owner]) for owner in set(region.owner.tolist())}
         for number, owner in enumerate(region.owner.tolist()):
             row = limits.matrix[number], float(limits.low[number]), float(limits.high[number])
-            yield f"{owner}: {region.constraints[owner]!r}, row {number}", self._over_bits(*row)
+            yield f"{owner}: {shown[owner]}, row {number}", self._over_bits(*row)
 
     def _links(self) -> Iterator[tuple[str, tuple[Floats, float, float]]]:
         for position, code, codebook, columns in self.value_columns():

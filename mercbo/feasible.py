@@ -22,7 +22,7 @@ import dimod
 import numpy as np
 
 from mercbo import backend, moves
-from mercbo.arrays import Bits, Floats, Rows, keys
+from mercbo.arrays import Bits, Floats, Mask, Rows, keys
 from mercbo.constraints import Constraint
 from mercbo.encoding import Encoding
 from mercbo.errors import BackendError, SpaceError
@@ -32,6 +32,8 @@ from mercbo.region import Region
 
 # A region with at most so many rows is listed; on the way there may be so many beginnings.
 LISTED, BEGINNINGS = 20_000, 100_000
+# Numbers in the left-hand sides of all beginnings together: 32 MB.
+SIDES = 1 << 22
 # Uniform rows are tried on the region once, and used where at least this share is allowed.
 TRIED, FAIR_SHARE = 2000, 0.01
 # Rows drawn at a time, at least.
@@ -64,6 +66,7 @@ def listing(region: Region, most: int) -> Rows | None:
     if math.prod(len(c) for c, bound in zip(choices, named, strict=True) if not bound) > most:
         return None
     order = sorted(range(len(choices)), key=lambda i: (not named[i], len(choices[i])))
+    beginnings = min(BEGINNINGS, SIDES // max(1, len(region.limits)))
     low, high = reach(region)
     slack = region.limits.slack
     rest_low = np.asarray(low.sum(axis=0))
@@ -72,7 +75,7 @@ def listing(region: Region, most: int) -> Rows | None:
     sides = np.zeros((1, len(region.limits)))
     for variable in order:
         rest_low, rest_high = rest_low - low[variable], rest_high - high[variable]
-        step = max(1, BEGINNINGS // len(choices[variable]))  # beginnings extended at a time
+        step = max(1, beginnings // len(choices[variable]))  # beginnings extended at a time
         parts, count = [], 0
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
@@ -84,7 +87,7 @@ def listing(region: Region, most: int) -> Rows | None:
             longer = np.repeat(rows[part], len(choices[variable]), axis=0)[fine]
             parts.append((np.column_stack([longer, values[fine].astype(np.int16)]), after[fine]))
             count += len(longer)
-            if count > BEGINNINGS:
+            if count > beginnings:
                 return None
         if count == 0:
             return np.zeros((0, len(choices)), dtype=np.int64)
@@ -135,11 +138,16 @@ def uniform(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
     return np.stack(columns, axis=1)
 
 
-def dive(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
-    """Up to `k` rows within the limits, each by its own random order of the variables."""
+def _dives(region: Region, k: int, *, rng: np.random.Generator) -> tuple[Rows, Mask]:
+    """`k` rows, each by its own random order of the variables, and which are within the limits."""
     limits, groups = region.open_limits, region.open_groups
     states, fine = moves.dive(k, limits.matrix.shape[1], groups, limits, rng=rng)
-    rows = region.rows_of(states)
+    return region.rows_of(states), fine
+
+
+def dive(region: Region, k: int, *, rng: np.random.Generator) -> Rows:
+    """Up to `k` random rows within the limits: dives, mended where they end outside."""
+    rows, fine = _dives(region, k, rng=rng)
     return np.concatenate([rows[fine], mend(region, rows[~fine], rng=rng)])
 
 
@@ -206,10 +214,13 @@ def _bits(found: dimod.SampleSet, labels: Sequence[Any]) -> Bits:
 
 
 def is_empty(region: Region) -> bool:
-    """Whether no row is within the limits: cheap where one is easily found, else proven."""
+    """Whether no row is within the limits (of a table: none is feasible): cheap where one is
+    easily found, else proven."""
+    if region.table is not None:
+        return not region.allows(region.table).any()
     if not all(region.open[group].any() for group in region.groups):
         return True
-    if len(region.limits) == 0 or len(dive(region, 16, rng=np.random.default_rng(0))):
+    if len(region.limits) == 0 or _dives(region, 16, rng=np.random.default_rng(0))[1].any():
         return False
     found, refuted = solve(region, np.zeros((0, len(region.sizes)), dtype=np.int64))
     if len(found) == 0 and not refuted:
@@ -227,7 +238,7 @@ def conflict(region: Region, fixed: Sequence[int] = ()) -> list[Constraint]:
         start = 0
         while start < len(kept):
             rest = kept[:start] + kept[start + length :]
-            if is_empty(Region.of(region.variables, rest).fixed(fixed)):
+            if is_empty(Region.of(region.variables, rest, region.table).fixed(fixed)):
                 kept = rest
             else:
                 start += length
@@ -244,6 +255,17 @@ class Feasible:
     """The feasible rows of a region, with what is worth finding out once."""
 
     region: Region
+
+    def levels(self, encoding: Encoding) -> Levels:
+        """The levels over the bits of an encoding, made once."""
+        known = self._levels.get(id(encoding))
+        if known is None:
+            known = self._levels[id(encoding)] = Levels(self.region, encoding)
+        return known
+
+    @cached_property
+    def _levels(self) -> dict[int, Levels]:
+        return {}  # a value holds its encoding, so that no other gets the same id
 
     @cached_property
     def listed(self) -> Rows | None:
@@ -354,7 +376,7 @@ class Feasible:
         """Up to `k` more rows by CP-SAT; fewer only where there are no more, or where predicates
         refused as many as `REFUSED`."""
         new: dict[bytes, Rows] = {}
-        barred = _rows_of([*seen, *taken], self._n)
+        barred = _rows_of(sorted({*seen, *taken}), self._n)
         refused = 0
         while len(new) < k and refused < REFUSED:
             most = min(k - len(new), PROVEN_TOGETHER)
@@ -408,13 +430,6 @@ def contradicted(
 ) -> Sequence[Constraint] | None:
     """The constraints that leave nothing of a region with some levels fixed; None where something
     is left. There are none of them where a table has no such row at all."""
-    if region.table is not None:
-        if feasible.left((), 1):
-            return None
-        fixed = Region.of(region.variables).fixed(levels)
-        having = region.table[fixed.holds(region.table)]
-        alone = (Region.of(region.variables, [c]).allows(having) for c in region.constraints)
-        return [c for c, fine in zip(region.constraints, alone, strict=True) if not fine.all()]
     if is_empty(feasible.region):
         return conflict(region, levels)
     few = region.predicates and feasible.listed is not None

@@ -43,9 +43,9 @@ class History:
 
     def seen(self, *, repeats: bool) -> set[bytes]:
         """Points that must not be asked for: those failed or pending, and without repeats those
-        with a result, but for the ones that are to be tried again."""
+        with a result."""
         told = [] if repeats else keys(self.rows)
-        return {*told}.difference(self.retries) | {*self.failed, *self.pending}
+        return {*told, *self.failed, *self.pending}
 
     def stack(self, marked: Marked) -> Rows:
         return np.array(list(marked.values()), dtype=np.int64).reshape(-1, self.rows.shape[1])
@@ -76,15 +76,11 @@ class History:
         )
 
     def told(self, rows: Rows, values: Floats, errors: Floats) -> History:
-        """A value of NaN is a failure; a point with a result has not failed."""
-        failed = dict(self.failed)
+        """A value of NaN is a failure; a point that has a result, too, has not failed."""
         good = ~np.isnan(values)
-        for found, row, fine in zip(keys(rows), rows, good, strict=True):
-            if fine:
-                failed.pop(found, None)
-            else:
-                failed[found] = row
         marked = mark(rows)
+        working = mark(np.concatenate([self.rows, rows[good]]))
+        failed = without({**self.failed, **mark(rows[~good])}, working)
         return History(
             np.concatenate([self.rows, rows[good]]),
             np.concatenate([self.values, values[good]]),

@@ -42,6 +42,8 @@ TIE = 1e-9
 EXACT_SCALES = [10.0**k for k in range(7)]
 # Pairs of moves looked at together (2 million doubles are 16 MB), and first moves of a pair.
 PAIR_ENTRIES, FIRST_MOVES = 1 << 21, 64
+# Numbers looked at in one step of a dive: 8 MB.
+DIVE_ENTRIES = 1 << 20
 # Attempts to mend a state that breaks limits, each from a stronger shake.
 MENDING_ROUNDS = 30
 
@@ -261,6 +263,14 @@ def dive(
     """
     units = units_of(width, groups)
     most = max((len(unit) for unit in units), default=1)
+    together = max(1, DIVE_ENTRIES // max(1, most * len(limits)))
+    if k > together:
+        parts = [
+            dive(min(together, k - i), width, groups, limits, rng=rng)
+            for i in range(0, k, together)
+        ]
+        states, fine = (np.concatenate(both) for both in zip(*parts, strict=True))
+        return states, fine
     # (U, C) the bit that each choice sets, `width` for none: a free bit may stay 0
     choice = np.full((len(units), max(most, 2)), -1, dtype=np.intp)
     for number, unit in enumerate(units):
@@ -275,12 +285,13 @@ def dive(
     rest_low, rest_high = low.sum(axis=0) + sides, high.sum(axis=0) + sides
     order = rng.permuted(np.tile(np.arange(len(units)), (k, 1)), axis=1)
     everyone = np.arange(k)
+    slack, size = limits.slack, limits.size
     for unit in order.T:
         rest_low, rest_high = rest_low - low[unit], rest_high - high[unit]
         after = sides[:, np.newaxis] + adds[unit]  # (k, C, m)
-        short = np.maximum(after + rest_low[:, np.newaxis] - limits.high - limits.slack, 0.0)
-        short += np.maximum(limits.low - limits.slack - after - rest_high[:, np.newaxis], 0.0)
-        worth = (short / limits.size).sum(axis=2) + TIE * rng.random(barred[unit].shape)
+        short = np.maximum(after + rest_low[:, np.newaxis] - limits.high - slack, 0.0)
+        short += np.maximum(limits.low - slack - after - rest_high[:, np.newaxis], 0.0)
+        worth = (short / size).sum(axis=2) + TIE * rng.random(barred[unit].shape)
         worth[barred[unit]] = np.inf
         chosen = worth.argmin(axis=1)
         states[everyone, choice[unit, chosen]] = 1

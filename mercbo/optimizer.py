@@ -30,6 +30,7 @@ from mercbo.errors import (
     NoResults,
     PointError,
     SettingError,
+    SpaceError,
     SpaceExhausted,
     StateError,
     choose,
@@ -52,10 +53,6 @@ from mercbo.variables import Point
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
-# A point is not measured again where the model's standard deviation is below this share of the
-# spread of the results: without noise no point is, with noise of the size of the spread up to
-# some hundred times.
-SETTLED = 0.05
 # Best points measured whose lowest value in a draw is the level that an evaluation should beat.
 LEADERS = 5
 
@@ -205,7 +202,8 @@ class Optimizer:
 
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
         asked for or not. NaN or None marks a failed evaluation: the point is not suggested again
-        and not regressed on. A point told again keeps all its results. `std` is the standard
+        and not regressed on. A point told again keeps all its results, and one that has a result
+        has not failed. `std` is the standard
         deviation of the measurement, where it is known: one for each result, or one for all.
         Where anything is wrong with the call, nothing of it is kept.
         """
@@ -289,7 +287,7 @@ class Optimizer:
         seen = self._history.seen(repeats=self.repeats == "allow")
         left = feasible.left(seen, count)
         if left < count:
-            raise self._exhausted(count, left, fixed)
+            raise self._exhausted(count, left, fixed, feasible)
         rows: list[Rows] = []
         with threads_for(len(self._history)):
             for number in range(self._asked, self._asked + count):
@@ -297,7 +295,7 @@ class Optimizer:
                 if row is None and self.repeats == "allow":
                     row = self._suggest(number, feasible, seen, rows)
                 if row is None:
-                    raise self._exhausted(count, len(rows), fixed)
+                    raise self._exhausted(count, len(rows), fixed, feasible)
                 rows.append(row)
                 seen.update(keys(row[np.newaxis]))
         chosen = np.stack(rows)
@@ -327,8 +325,17 @@ class Optimizer:
             )
         return feasible
 
-    def _exhausted(self, count: int, left: int, fixed: dict[str, Any] | None) -> SpaceExhausted:
+    def _exhausted(
+        self, count: int, left: int, fixed: dict[str, Any] | None, feasible: Feasible
+    ) -> MercboError:
+        """Why an ask cannot be answered."""
         among = f" with fixed={fixed}" if fixed else ""
+        if feasible.region.predicates and feasible.listed is None:
+            # no solver sees predicates, so that there is no proof
+            return SpaceError(
+                f"{count} asked for, {left} found: long search{among} met no other point that "
+                f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
+            )
         told = "" if self.repeats == "allow" else "told, "
         return SpaceExhausted(
             f"{count} asked for, {left} left: all other points of the space{among} are {told}"
@@ -345,10 +352,9 @@ class Optimizer:
         history = self._history
         if self.repeats == "never" or len(history) == 0:
             return set()
-        rows = np.unique(history.rows, axis=0)
-        if not self._designing(len(history.pending) + batch):
-            rows = rows[self._model_of_now().predict(rows)[1] < SETTLED]
-        return set(keys(rows)).difference(history.retries)
+        if self._designing(len(history.pending) + batch):
+            return set(keys(history.rows))
+        return self._model_of_now().settled
 
     def _suggest(
         self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]

@@ -154,12 +154,11 @@ class Draw:
 
     @cached_property
     def _levels(self) -> Levels:
-        return Levels(self.feasible.region, self.encoding)
+        return self.feasible.levels(self.encoding)
 
     @cached_property
     def _native_levels(self) -> Levels:
-        same = self.native is self.encoding
-        return self._levels if same else Levels(self.feasible.region, self.native)
+        return self.feasible.levels(self.native)
 
     @cached_property
     def form(self) -> Quadratic:

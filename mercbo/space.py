@@ -37,6 +37,8 @@ Predicates = Mapping[str, Callable[[Point], bool]]
 
 # Points on which predicates are tried when a space is made.
 FEW = 2000
+# Points of a product that are listed to be looked through.
+ENUMERATED = 10_000_000
 # Choices of fixed values for which it is remembered what is feasible.
 REMEMBERED = 16
 
@@ -232,10 +234,11 @@ class Space:
         return self.feasible.sample(int(k), rng=rng)
 
     def enumerate_rows(self) -> Rows:
-        """Every feasible point of a small space, in lexicographic order."""
-        if self.region.table is not None:
-            rows = self.region.table
-        else:
+        """Every feasible point of a small space, in lexicographic order; a table's in its own."""
+        rows = self.feasible.listed
+        if rows is None:
+            if self.size > ENUMERATED:
+                raise SpaceError(f"{self.size:,} points are too many to list them all")
             rows = np.zeros((self.size, len(self)), dtype=np.int64)
             rest = np.arange(self.size)
             for column in range(len(self) - 1, -1, -1):
@@ -405,15 +408,12 @@ def _check_solvable(feasible: Feasible) -> None:
     region = feasible.region
     if region.is_free:
         return
-    if region.table is not None:
-        if not region.allows(region.table).any():
-            raise SpaceError(f"no row of the table satisfies {list(region.constraints)}")
-        return
     if is_empty(region):
         blamed = conflict(region)
         shown = "; ".join(map(repr, blamed))
         together = " together" if len(blamed) > 1 else ""
-        raise SpaceError(f"no point satisfies all constraints: {shown} cannot hold{together}")
+        what = "point" if region.table is None else "row of the table"
+        raise SpaceError(f"no {what} satisfies all constraints: {shown} cannot hold{together}")
     listed = feasible.listed if region.predicates else None
     if listed is not None and len(listed) <= FEW and feasible.left((), 1) == 0:
         raise SpaceError(

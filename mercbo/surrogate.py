@@ -7,10 +7,11 @@ to a spread of 1, and turned so that lower is better; the model and its draws kn
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Rows, keys
 from mercbo.history import History
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
@@ -21,6 +22,10 @@ from mercbo.posterior import Posterior
 MOST_ERROR = 1e6
 # A spread below rounding is no spread.
 LEAST_SPREAD = 1e-14
+# A point is not measured again where the model's standard deviation is below this share of the
+# spread of the results: without noise no point is, with noise of the size of the spread up to
+# some hundred times.
+SETTLED = 0.05
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,17 @@ class Surrogate:
         self.units = Units.of(history.values, sign)
         y = self.units.standardised(history.values)
         error = self.units.standardised_errors(history.errors)
-        data = Data(kernel, history.rows, y, error)
+        data = self._data = Data(kernel, history.rows, y, error)
         kept = previous if keep else None
         self.fit = model.fit(data, previous, rng=rng) if kept is None else kept
         drawn = self.fit.hypers[1:] or self.fit.hypers
         self.posteriors = [Posterior(model, data, hyper) for hyper in drawn]
+
+    @cached_property
+    def settled(self) -> set[bytes]:
+        """The points with a result of which another would tell little."""
+        rows = np.unique(self._data.rows, axis=0)
+        return set(keys(rows[self.predict(rows)[1] < SETTLED]))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noise-free function, in standardised units."""

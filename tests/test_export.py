@@ -107,3 +107,21 @@ def test_excluded_states_are_the_only_ones_that_go(pair):
     assert found.record.is_feasible.tolist() == [
         meaning(p) and i % 2 == 1 for i, p in enumerate(points)
     ]
+
+
+def test_a_constraint_is_written_once_for_all_its_rows(monkeypatch):
+    """A thousand forbidden pairs would otherwise be written a million times."""
+    pairs = [{f"x{i}": 1, f"x{j}": 1} for i in range(8) for j in range(i)]
+    space = Space({f"x{i}": Binary() for i in range(8)}, [Forbid(pairs)])
+    written = []
+    monkeypatch.setattr(Forbid, "__repr__", lambda _: written.append(1) or "Forbid")
+    levels = space.feasible.levels(Encoding(space))
+    assert len(levels.names) == len(levels.limits) == len(pairs)
+    assert len(written) == 1
+
+
+def test_levels_are_made_once_for_an_encoding():
+    space = Space.binary(3)
+    encoding = Encoding(space)
+    assert space.feasible.levels(encoding) is space.feasible.levels(encoding)
+    assert space.feasible.levels(Encoding(space)) is not space.feasible.levels(encoding)

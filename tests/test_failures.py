@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from mercbo import Binary, Categorical, Ordinal, Space
+from mercbo import Binary, Categorical, Ordinal, Space, failures
 from mercbo.encoding import Encoding
 from mercbo.failures import (
     MEAN_CENTRE,
@@ -333,3 +333,20 @@ def test_a_hidden_rule_is_found(rule: str, seed: int) -> None:
     # Calibration: no worse than the frequency among the rows told, of which this is 2.5 sd.
     share = bad[new].mean()
     assert abs((1.0 - chance).mean() - share) < 2.5 * np.sqrt(share * (1 - share) / TOLD)
+
+
+def test_of_many_rows_the_own_variance_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the chance at neighbours keeps their own means: where these differ most, so do the
+    chances, and on the side of one half on which the exact ones are."""
+    rng = np.random.default_rng(0)
+    space = Space.binary(12)
+    rows = space.sample_rows(60, rng=rng)
+    bad = (rows[:, 3] == 1) & (rows[:, 7] == 1)
+    works = fit_works(Kernel(Encoding(space)), rows[~bad], rows[bad])
+    exact = works.chance_neighbours(rows[:10])
+    monkeypatch.setattr(failures, "EXACT_NEIGHBOURS", 0)
+    rough = works.chance_neighbours(rows[:10])
+    assert rough.shape == exact.shape
+    assert np.abs(rough - exact).max() > 0
+    assert ((rough > 0.5) == (exact > 0.5)).mean() > 0.99
+    assert np.abs(rough - exact).mean() < 0.05

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercbo import Binary, Categorical, Integer, Ordinal, PointError, Space, SpaceError
+from mercbo import Binary, Categorical, Exactly, Integer, Ordinal, PointError, Space, SpaceError
 from mercbo.errors import MercboError
 from mercbo.space import is_single
 from mercbo.variables import MAX_VALUES
@@ -569,3 +569,14 @@ def test_a_space_of_many_one_value_variables_is_enumerated():
     fixed = {f"f{i}": Categorical(["only"]) for i in range(70)}
     space = Space({**fixed, "a": Binary(), "b": Binary()})
     assert space.enumerate_rows()[:, -2:].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def test_few_points_of_a_huge_product_are_enumerated():
+    names = [f"x{i}" for i in range(60)]
+    space = Space({name: Binary() for name in names}, [Exactly(2, names)])
+    assert len(space.enumerate_rows()) == 60 * 59 // 2
+
+
+def test_too_many_points_are_not_enumerated():
+    with pytest.raises(SpaceError, match="too many to list"):
+        Space.binary(40).enumerate_rows()

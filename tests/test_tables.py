@@ -187,9 +187,9 @@ def test_wrong_variables_of_a_table_are_refused(variables, message):
 def test_constraints_that_leave_no_row_are_refused():
     for rule in (Forbid({"metal": ["Pd", "Ni", "Cu"]}), Where(lambda _: False, name="never")):
         with pytest.raises(
-            SpaceError, match=re.escape(f"no row of the table satisfies [{rule!r}]")
+            SpaceError, match=re.escape(f"no row of the table satisfies all constraints: {rule!r}")
         ):
-            Space.table(CATALOGUE, constraints=[rule])
+            Space.table(CATALOGUE, constraints=[Forbid({"metal": "Pd"}), rule])
 
 
 @pytest.mark.parametrize(

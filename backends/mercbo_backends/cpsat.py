@@ -143,7 +143,9 @@ class Program:
         self.scale = WHOLE_SUM / float(np.clip(problem.scale, 1e-270, 1e270))
         self.slack = terms / (2 * self.scale)
         self.dual = roof_dual(problem)[0]
-        self.best = self._quick_best(rng)
+        # where only limits are hard, CP-SAT needs no help, and a descent may take longer than it
+        hard = len(problem.biases) or not len(problem.limits)
+        self.best = self._quick_best(rng) if hard else None
         self._set_objective(formulation, self.best, cut_off)
         if self.best is not None:
             for bit, value in zip(self.bits, self.best.tolist(), strict=True):

@@ -44,6 +44,9 @@ WALKS, EASY_BITS, AGREEING = 16, 30, 8
 # With limits a descent also looks at pairs of moves: it costs more and finds more, and so many
 # times fewer starts are made.
 LIMITED = 4
+# Bits up to which bounds are computed for models with constraints, which they know nothing of:
+# beyond that a cut takes seconds.
+MOST_BOUNDED = 1000
 
 
 class GraphCut(Backend):
@@ -90,6 +93,8 @@ def solve(
     """Feasible states, lowest first, and what is known about them."""
     fixed = np.full(problem.width, -1, dtype=np.int8)
     dual = trivial_bound(problem)
+    if problem.width > MOST_BOUNDED and not problem.is_free:
+        rounds = 0
     small = problem
     if rounds and time.perf_counter() < deadline:
         dual, persistent = roof_dual(problem)

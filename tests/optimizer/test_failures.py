@@ -12,6 +12,7 @@ from mercbo import (
     Integer,
     Model,
     Optimizer,
+    PointError,
     Space,
     SpaceExhausted,
 )
@@ -142,12 +143,14 @@ def test_a_retry_waits_for_an_ask_whose_fixed_values_it_has():
     assert opt.ask(fixed={"base": EVERY[1]["base"]}) == EVERY[1]
 
 
-def test_a_point_with_results_that_failed_later_is_tried_again():
-    opt = told(MIXED, [1.0, 2.0, 3.0])
-    opt.tell(EVERY[1], None)
-    opt.retry(EVERY[1])
-    assert opt.ask() == EVERY[1]
-    assert opt.ask() not in EVERY[:3]
+def test_a_point_with_a_result_has_not_failed_whatever_comes_first():
+    for values in ([1.0, None], [None, 1.0]):
+        opt = told(MIXED, [])
+        opt.tell([EVERY[1]] * 2, values)
+        assert opt.failed == []
+        assert [o.value for o in opt.observations] == [1.0]
+        with pytest.raises(PointError, match="has not failed"):
+            opt.retry(EVERY[1])
 
 
 def test_a_point_to_try_again_counts_as_left():

@@ -409,8 +409,7 @@ class Account:
         return {point for point, _, _ in self.told}
 
     def seen(self, *, repeats: bool) -> set[tuple]:
-        told = set() if repeats else self.known - set(self.retries)
-        return {*self.failed, *self.pending, *told}
+        return {*self.failed, *self.pending, *(() if repeats else self.known)}
 
     def ask(self, points: list[tuple]) -> None:
         self.asked += len(points)
@@ -422,7 +421,8 @@ class Account:
         self.pending.pop(point, None)
         self.retries.pop(point, None)
         if value is None or math.isnan(value):
-            self.failed[point] = None
+            if point not in self.known:
+                self.failed[point] = None
         else:
             self.failed.pop(point, None)
             self.told.append((point, float(value), None if std is None else float(std)))
