@@ -44,6 +44,8 @@ EXACT_SCALES = [10.0**k for k in range(7)]
 PAIR_ENTRIES, FIRST_MOVES = 1 << 21, 64
 # Numbers looked at in one step of a dive: 8 MB.
 DIVE_ENTRIES = 1 << 20
+# Limits from which moves are checked against those that they touch only.
+SPARSE_FROM = 64
 # Attempts to mend a state that breaks limits, each from a stronger shake.
 MENDING_ROUNDS = 30
 
@@ -87,6 +89,57 @@ class Limits:
         """Whether left-hand sides (..., m) are all within the limits."""
         slack = self.slack
         return np.asarray(((sides >= self.low - slack) & (sides <= self.high + slack)).all(axis=-1))
+
+    def broken(self, sides: Floats) -> Mask:
+        """(..., m): which limits do not hold."""
+        slack = self.slack
+        return np.asarray((sides < self.low - slack) | (sides > self.high + slack))
+
+    def some(self, chosen: Mask) -> Limits:
+        return Limits(self.matrix[chosen], self.low[chosen], self.high[chosen])
+
+    @cached_property
+    def touching(self) -> Index:
+        """(B, q): the limits that each bit is in, padded with m, the number of limits."""
+        counts = (self.matrix != 0).sum(axis=0)
+        out = np.full((self.matrix.shape[1], int(counts.max(initial=0))), len(self))
+        for bit, count in enumerate(counts.tolist()):
+            out[bit, :count] = np.flatnonzero(self.matrix[:, bit])
+        return out
+
+    @property
+    def are_sparse(self) -> bool:
+        """Whether it pays to look only at the limits that a move touches."""
+        return len(self) > SPARSE_FROM and 4 * self.touching.shape[1] < len(self)
+
+    def hold_after(
+        self, sides: Floats, states: Index, changes: Sequence[tuple[Index, Floats]]
+    ) -> Mask:
+        """(K,): whether the limits still hold after some bits change, where they held before.
+
+        `states` (K,) says which row of `sides` (R, m) each change starts from; `changes` are bits
+        (K,) with what is added to them (K,). Only limits that the bits are in are looked at.
+        """
+        matrix, low, high = self._padded
+        padded = np.column_stack([sides, np.zeros(len(sides))])
+        fine = np.ones(len(states), dtype=np.bool_)
+        for bits, _ in changes:
+            rows = self.touching[bits]  # (K, q)
+            after = padded[states[:, np.newaxis], rows]
+            for other, step in changes:
+                after = after + step[:, np.newaxis] * matrix[rows, other[:, np.newaxis]]
+            fine &= ((after >= low[rows]) & (after <= high[rows])).all(axis=1)
+        return fine
+
+    @cached_property
+    def _padded(self) -> tuple[Floats, Floats, Floats]:
+        """The matrix and both bounds with their slack, and one more limit that always holds."""
+        matrix = np.concatenate([self.matrix, np.zeros((1, self.matrix.shape[1]))])
+        return (
+            matrix,
+            np.append(self.low - self.slack, -np.inf),
+            np.append(self.high + self.slack, np.inf),
+        )
 
     def excess(self, sides: Floats) -> Floats:
         """By how much left-hand sides (..., m) break the limits, relative to the coefficients."""
@@ -188,8 +241,7 @@ def descend(
     while len(active):
         gains = walk.gains(active)
         if walk.limits is not None:
-            sides = walk.sides[active][:, np.newaxis] + walk.shifts(active)
-            gains = np.where(walk.limits.holds(sides), gains, np.inf)
+            gains = np.where(walk.within_limits(active), gains, np.inf)
         gains = np.where(gains < -tolerance, gains, np.inf)
         best = gains.argmin(axis=1)
         moving = np.isfinite(gains[np.arange(len(active)), best])
@@ -448,7 +500,7 @@ class Walk:
         One move of a pair is among those that gain most (or cost least) alone, feasible or not.
         """
         assert self.limits is not None
-        gains, shifts = self.gains(rows), self.shifts(rows)
+        gains = self.gains(rows)
         if self.present.shape[1]:  # a move to the present bit is none
             np.put_along_axis(gains, self.present[rows], np.inf, axis=1)
         first = np.argsort(gains, axis=1, kind="stable")[:, :FIRST_MOVES]  # (R, T)
@@ -458,15 +510,52 @@ class Walk:
         both = tolerance[first][:, :, np.newaxis] + tolerance
         # limits are checked for the pairs that gain only
         which, at, second = np.nonzero(total < -both)
-        leading = first[which, at]
-        sides = self.sides[rows[which]] + shifts[which, leading] + shifts[which, second]
-        fine = np.flatnonzero(self.limits.holds(sides))
+        fine = np.flatnonzero(self._pairs_within_limits(rows, which, first[which, at], second))
         which, at, second = which[fine], at[fine], second[fine]
         # by row and then by gain: the first of each row is its best
         order = np.lexsort((total[which, at, second], which))
         found, best = np.unique(which[order], return_index=True)
         best = order[best]
         return found, first[found, at[best]], second[best]
+
+    def _pairs_within_limits(self, rows: Index, which: Index, first: Index, second: Index) -> Mask:
+        """(K,): whether the limits hold after both moves, in state `rows[which]` each."""
+        assert self.limits is not None
+        if not self.limits.are_sparse:
+            shifts = self.shifts(rows)
+            sides = self.sides[rows[which]] + shifts[which, first] + shifts[which, second]
+            return self.limits.holds(sides)
+        step = max(1, PAIR_ENTRIES // (8 * max(1, self.limits.touching.shape[1])))
+        parts = []
+        for start in range(0, len(which), step):
+            part = slice(start, start + step)
+            state = rows[which[part]]
+            changes = [*self._changes(state, first[part]), *self._changes(state, second[part])]
+            parts.append(self.limits.hold_after(self.sides, state, changes))
+        return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
+
+    def within_limits(self, rows: Index) -> Mask:
+        """(R, B): whether the limits hold after each move of some states that are within them."""
+        assert self.limits is not None
+        if not self.limits.are_sparse:
+            return self.limits.holds(self.sides[rows][:, np.newaxis] + self.shifts(rows))
+        width = len(self.group_of)
+        state, columns = np.repeat(rows, width), np.tile(np.arange(width), len(rows))
+        fine = self.limits.hold_after(self.sides, state, self._changes(state, columns))
+        return fine.reshape(len(rows), width)
+
+    def _changes(self, state: Index, columns: Index) -> list[tuple[Index, Floats]]:
+        """The bits that one move in each of some states changes, with their steps."""
+        steps = 1.0 - 2.0 * self.states[state, columns]
+        if not self.present.shape[1]:
+            return [(columns, steps)]
+        groups = self.group_of[columns]
+        grouped = groups >= 0
+        leaving = np.where(grouped, self.present[state, groups], columns)
+        # a move to the present bit of a group is none
+        real = grouped & (leaving != columns)
+        arriving = np.where(grouped, real.astype(float), steps)
+        return [(columns, arriving), (leaving, -real.astype(float))]
 
     @cached_property
     def _unit(self) -> Index:

@@ -214,6 +214,8 @@ class Region:
         if len(self.limits) == 0:
             return out
         sides = self.sides(rows)
+        if self.limits.are_sparse:
+            return out & self._sparse_moves(rows, sides)
         entries = max(1, self.columns.size)
         step = max(1, CHUNK_ENTRIES // entries)
         for i in range(0, len(rows), step):
@@ -221,6 +223,22 @@ class Region:
             shifted = sides[part, np.newaxis] + self.shifts(rows[part])
             out[part] &= self.limits.holds(shifted)
         return out
+
+    def _sparse_moves(self, rows: Rows, sides: Floats) -> Mask:
+        """(P, L): `moves` under many limits, each of which touches few levels: those that some row
+        breaks are looked at for all moves, the others only for moves that touch them."""
+        row = np.repeat(np.arange(len(rows)), len(self.open))
+        level = np.tile(np.arange(len(self.open)), len(rows))
+        own = (self.start + rows)[row, self.variable_of[level]]
+        step = (level != own).astype(float)
+        fine = self.limits.hold_after(sides, row, [(level, step), (own, -step)])
+        broken = np.asarray(self.limits.broken(sides).any(axis=0))
+        if broken.any():
+            some = self.limits.some(broken)
+            added = self.columns[:, broken]
+            shifts = added[level] - added[own]
+            fine &= some.holds(sides[:, broken][row] + shifts)
+        return fine.reshape(len(rows), len(self.open))
 
     def shifts(self, rows: Rows) -> Floats:
         """(P, L, m): what taking each level changes in the sides."""

@@ -331,3 +331,52 @@ def test_pairs_are_found_in_chunks_too(monkeypatch) -> None:
     monkeypatch.setattr(moves, "PAIR_ENTRIES", 1)
     assert (moves.descend(linear, coupling, [], starts, limits)[0] == whole).all()
     assert (whole == np.eye(10)[np.argmin(linear)]).all()
+
+
+# -- many limits -------------------------------------------------------------------------------
+
+
+def forbidden_pairs(width: int, count: int, seed: int) -> Limits:
+    """At most one of two bits, or at least one of two, for many pairs of bits."""
+    rng = np.random.default_rng(seed)
+    matrix = np.zeros((count, width))
+    for row in matrix:
+        row[rng.choice(width, 2, replace=False)] = 1.0
+    least = rng.random(count) < 0.1
+    return Limits(matrix, np.where(least, 1.0, -np.inf), np.where(least, np.inf, 1.0))
+
+
+@pytest.mark.parametrize(
+    "groups", [[], [np.arange(0, 4), np.arange(10, 15)]], ids=["free", "groups"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_many_limits_are_checked_by_those_that_a_move_touches(groups, seed, monkeypatch) -> None:
+    """The short way says of every move and pair of moves what the long way says."""
+    width = 20
+    limits = forbidden_pairs(width, 150, seed)
+    rng = np.random.default_rng(seed)
+    states = moves.random_states(6, width, groups, rng=rng)
+    # states within the limits: those that they break are widened
+    sides = states.astype(float) @ limits.matrix.T
+    limits = Limits(
+        limits.matrix,
+        np.minimum(limits.low, sides.min(axis=0)),
+        np.maximum(limits.high, sides.max(axis=0)),
+    )
+    linear, half = rng.standard_normal(width), rng.standard_normal((width, width))
+    coupling = half + half.T
+    np.fill_diagonal(coupling, 0.0)
+    for group in groups:
+        coupling[np.ix_(group, group)] = 0.0
+    monkeypatch.setattr(Limits, "are_sparse", False)
+    slow = moves.descend(linear, coupling, groups, states, limits)
+    monkeypatch.setattr(Limits, "are_sparse", True)
+    fast = moves.descend(linear, coupling, groups, states, limits)
+    assert np.array_equal(slow[0], fast[0])
+    assert limits.satisfied(fast[0]).all()
+
+
+def test_limits_are_sparse_where_they_are_many_and_short() -> None:
+    assert forbidden_pairs(200, 1000, 0).are_sparse
+    assert not forbidden_pairs(200, 30, 0).are_sparse
+    assert not Limits(np.ones((100, 20)), np.zeros(100), np.ones(100)).are_sparse

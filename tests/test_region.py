@@ -21,6 +21,7 @@ from mercbo import (
     Where,
     region,
 )
+from mercbo.moves import Limits
 from mercbo.region import Region
 
 VARIABLES = {
@@ -174,3 +175,22 @@ def test_answers_of_predicates_are_forgotten_before_they_fill_the_memory(monkeyp
     for value in range(31):
         assert space.region.allows(np.array([[value]])).tolist() == [value % 2 == 0]
     assert len(space.region._answers) < 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_moves_under_many_limits_are_those_of_the_long_way(seed, monkeypatch):
+    """From rows within the limits and from others."""
+    rng = np.random.default_rng(seed)
+    names = [f"c{i}" for i in range(8)]
+    pairs = [
+        {names[i]: int(rng.integers(4)), names[j]: int(rng.integers(4))}
+        for i, j in (rng.choice(8, 2, replace=False) for _ in range(40))
+    ]
+    space = Space({name: Categorical(range(4)) for name in names}, [Forbid(pairs)])
+    rows = rng.integers(0, 4, (40, 8))
+    monkeypatch.setattr(Limits, "are_sparse", False)
+    slow = space.region.moves(rows)
+    monkeypatch.setattr(Limits, "are_sparse", True)
+    assert np.array_equal(space.region.moves(rows), slow)
+    assert slow.any()
+    assert not slow.all()
