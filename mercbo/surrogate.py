@@ -26,6 +26,8 @@ LEAST_SPREAD = 1e-14
 # spread of the results: without noise no point is, with noise of the size of the spread up to
 # some hundred times.
 SETTLED = 0.05
+# Results beyond the first of their point from which the model's noise is believed.
+REPLICATES = 5
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,16 @@ class Surrogate:
 
     @cached_property
     def settled(self) -> set[bytes]:
-        """The points with a result of which another would tell little."""
-        rows = np.unique(self._data.rows, axis=0)
-        return set(keys(rows[self.predict(rows)[1] < SETTLED]))
+        """The points with a result of which another would tell little.
+
+        How large the noise is shows in replicates only: while there are few of them, a point with
+        a single result is never settled.
+        """
+        rows, counts = np.unique(self._data.rows, axis=0, return_counts=True)
+        known = self.predict(rows)[1] < SETTLED
+        if len(self._data) - len(rows) < REPLICATES:
+            known &= counts > 1
+        return set(keys(rows[known]))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noise-free function, in standardised units."""

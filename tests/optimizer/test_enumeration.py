@@ -23,6 +23,7 @@ from mercbo import (
     Tied,
     Where,
 )
+from mercbo.feasible import LISTED, listing
 
 
 def bits(n: int) -> dict:
@@ -195,7 +196,7 @@ def test_a_space_of_few_points_too_large_to_list_is_exhausted_by_proof():
     names = list(bits(n))
     rule = Linear(dict(zip(names, weights.tolist(), strict=True)), "==", target)
     space = Space(bits(n), [rule])
-    assert space.feasible.listed is None
+    assert listing(space.region, LISTED) is None
     assert 5 < len(wanted) < 50
     exhaust(make(space, n_initial=2), wanted, told=4, batch=5)
 
