@@ -1,0 +1,202 @@
+"""The methods of the benchmark: what all keep to, what each should do better than chance."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from mercbo import (
+    AtMost,
+    Binary,
+    Categorical,
+    Exactly,
+    Integer,
+    Ordinal,
+    SettingError,
+    Space,
+    SpaceExhausted,
+    Where,
+)
+from mercbo.arrays import keys
+from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, make
+from mercbo.bench.methods.common import neighbours, standardised
+
+BITS = [f"x{i}" for i in range(8)]
+SPACES = {
+    "binary": Space.binary(7),
+    "mixed": Space(
+        {
+            "base": Categorical(["A", "C", "G", "T", None], encoding="binary"),
+            "heat": Ordinal([20, 40.5, 80]),
+            "wash": Binary(),
+            "count": Integer(1, 4),
+            "fixed": Categorical(["k"]),
+        }
+    ),
+    "constrained": Space({name: Binary() for name in BITS}, [Exactly(3, BITS)]),
+    "with a predicate": Space(
+        {**{name: Binary() for name in BITS}, "base": Categorical("ACG"[i] for i in range(3))},
+        [AtMost(4, BITS), Where(lambda p: p["x0"] == 1 or p["base"] != "G", name="rule")],
+    ),
+    "table": Space.table(
+        [{"a": a, "b": b, "c": c} for a in "xyz" for b in (1, 2, 3) for c in range(7) if a != c]
+    ),
+}
+STEPS = 30
+# the others fit a model for every ask
+QUICK = ["random", "local", "sa", "genetic"]
+
+
+def marked(names: Iterable[str]) -> list:
+    return [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in names]
+
+
+# predicates and tables are the optimizer's own tests' business
+CASES = [
+    pytest.param(name, space, marks=() if name in QUICK else pytest.mark.slow)
+    for name in [*IN_HOUSE, *OURS]
+    for space in SPACES
+    if name in IN_HOUSE or space not in ("with a predicate", "table")
+]
+
+
+def separable(space: Space, seed: int = 0):
+    """A sum of one random number per variable and value."""
+    table = np.random.default_rng([seed, 5]).standard_normal((len(space), int(space.sizes.max())))
+    return lambda row: table[np.arange(len(space)), row].sum(axis=-1)
+
+
+def run(name: str, space: Space, seed: int = 0, *, steps: int = STEPS, fails: int = 0):
+    """Rows asked for and their values, after five told points; every `fails`-th ask fails."""
+    objective = separable(space)
+    told = space.feasible.unseen((), 5, rng=np.random.default_rng(seed + 100))
+    method = make(name, space, seed, steps)
+    for row in told:
+        method.tell(row, float(objective(row)))
+    asked = []
+    for number in range(steps):
+        row = method.ask()
+        asked.append(row)
+        failed = fails and number % fails == 0
+        method.tell(row, float("nan") if failed else float(objective(row)))
+    return told, np.stack(asked), np.array([objective(row) for row in asked])
+
+
+@pytest.mark.parametrize(("name", "which"), CASES)
+def test_asks_are_new_feasible_and_repeatable(name: str, which: str) -> None:
+    space = SPACES[which]
+    told, asked, _ = run(name, space, fails=4)
+    assert asked.dtype == np.int64
+    assert space.region.allows(asked).all()
+    assert len({*keys(told), *keys(asked)}) == len(told) + STEPS
+    _, again, _ = run(name, space, fails=4, steps=10)
+    if name != "sa":  # its temperature depends on the evaluations to come
+        assert np.array_equal(asked[:10], again)
+    _, other, _ = run(name, space, seed=1, fails=4, steps=10)
+    assert not np.array_equal(other, again)
+
+
+@pytest.mark.parametrize("name", ["random", "local", "sa", "genetic", "mercbo"])
+def test_a_space_can_be_asked_for_as_a_whole(name: str) -> None:
+    space = Space({"a": Categorical("xyz"[i] for i in range(3)), "b": Binary()})
+    method = make(name, space, 0, 6)
+    rows = []
+    for _ in range(6):
+        rows.append(method.ask())
+        method.tell(rows[-1], 1.0)
+    assert len(set(keys(np.stack(rows)))) == 6
+    with pytest.raises(SpaceExhausted):
+        method.ask()
+
+
+@pytest.mark.parametrize("name", marked([*IN_HOUSE, *OURS]))
+def test_a_run_may_begin_with_failures_and_equal_values(name: str) -> None:
+    space = Space.binary(6)
+    method = make(name, space, 0, 9)
+    for value in [float("nan")] * 3 + [2.0] * 6:
+        method.tell(method.ask(), value)
+
+
+# -- better than chance ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", marked(["local", "sa", "genetic"]))
+@pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
+def test_better_than_random_on_a_separable_problem(name: str, constrained: bool) -> None:
+    names = [f"x{i}" for i in range(14)]
+    limits = [Exactly(5, names)] if constrained else []
+    space = Space({n: Binary() for n in names}, limits)
+    values = np.sort(separable(space)(space.enumerate_rows()))
+    seeds, steps = range(3), 40
+    best = np.array([run(name, space, seed, steps=steps)[2].min() for seed in seeds])
+    # the share of all points that are better than the best found: the least of k uniform numbers
+    # has mean 1 / (k + 1) and about that standard deviation for random search
+    share = np.searchsorted(values, best) / len(values)
+    random = 1.0 / (steps + 1)
+    assert share.mean() < random - 0.9 * random / np.sqrt(len(seeds))
+
+
+# -- neighbours --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["binary", "mixed", "constrained"])
+def test_neighbours_are_one_change_away_or_two_that_need_each_other(name: str) -> None:
+    space = SPACES[name]
+    every = space.enumerate_rows()
+    allowed = set(keys(every))
+    for row in every[::7]:
+        expected = set()
+        for other in every:
+            changed = np.flatnonzero(other != row)
+            if len(changed) == 2:
+                alone = np.repeat(row[np.newaxis], 2, axis=0)
+                alone[[0, 1], changed] = other[changed]
+                if allowed.issuperset(keys(alone)):
+                    continue
+            if len(changed) == 1 or (len(changed) == 2 and len(space.region.limits)):
+                expected.update(keys(other[np.newaxis]))
+        found = keys(neighbours(space.region, row))
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+
+
+def test_neighbours_in_a_table_are_the_nearest_rows() -> None:
+    space = Space.table([{"a": 0, "b": 0}, {"a": 1, "b": 1}, {"a": 1, "b": 2}])
+    found = neighbours(space.region, np.array([0, 0]))
+    assert found.tolist() == [[1, 1], [1, 2]]
+    assert neighbours(space.region, np.array([1, 1])).tolist() == [[1, 2]]
+
+
+def test_standardising() -> None:
+    assert standardised(np.array([1e308, -1e308])).tolist() == [1.0, -1.0]
+    assert standardised(np.array([3.0, 3.0])).tolist() == [0.0, 0.0]
+
+
+# -- the registry ------------------------------------------------------------------------------
+
+
+def test_an_unknown_method_is_refused_with_a_close_match() -> None:
+    with pytest.raises(SettingError, match=r"method='mercbo-papr' is not one of .*'mercbo-paper'"):
+        make("mercbo-papr", Space.binary(3), 0, 10)
+
+
+def test_the_registry_imports_no_method_and_no_peer() -> None:
+    code = (
+        "import sys, mercbo.bench.methods as m; "
+        "names = ('optuna', 'smac', 'nevergrad', 'cmaes', 'torch', 'subprocess'); "
+        "own = [x for x in sys.modules if x.startswith('mercbo.bench.methods.')]; "
+        "print([x for x in names[:5] if x in sys.modules], own)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] ['mercbo.bench.methods.base']"
+
+
+def test_the_names_are_these() -> None:
+    assert set(METHODS) == {
+        "mercbo", "mercbo-paper", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
+        "mercbo-annealing", "random", "local", "sa", "genetic",
+    }  # fmt: skip
