@@ -4,6 +4,7 @@
 |-----------------------------------------|--------------------------------------------------------|
 | mercbo, mercbo-paper, ...               | our `Optimizer`, one choice changed (`ours.py`)        |
 | random, local, sa, genetic              | without a model                                        |
+| combo                                   | after the published method, on our own machinery       |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ IN_HOUSE = {
     "local": ("local", "Local"),
     "sa": ("sa", "Annealed"),
     "genetic": ("genetic", "Genetic"),
+    "combo": ("combo", "Combo"),
 }
 # name -> setting of `ours.SETTINGS`
 OURS = {
