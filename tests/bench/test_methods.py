@@ -22,8 +22,9 @@ from mercbo import (
     Where,
 )
 from mercbo.arrays import keys
-from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, combo, make
+from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, bocs, combo, horseshoe, make
 from mercbo.bench.methods.common import neighbours, standardised
+from mercbo.bench.methods.horseshoe import Scales, gibbs, inverse_gamma
 
 BITS = [f"x{i}" for i in range(8)]
 SPACES = {
@@ -69,6 +70,8 @@ def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """On spaces of this size shorter chains do as well."""
     monkeypatch.setattr(combo, "BURN_IN", 10)
     monkeypatch.setattr(combo, "STATES", 3)
+    monkeypatch.setattr(bocs, "BURN_IN", 100)
+    monkeypatch.setattr(bocs, "SWEEPS", 30)
 
 
 def separable(space: Space, seed: int = 0):
@@ -131,7 +134,7 @@ def test_a_run_may_begin_with_failures_and_equal_values(name: str) -> None:
 # -- better than chance ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", marked(["local", "sa", "genetic", "combo"]))
+@pytest.mark.parametrize("name", marked(["local", "sa", "genetic", "combo", "bocs"]))
 @pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
 def test_better_than_random_on_a_separable_problem(name: str, constrained: bool) -> None:
     names = [f"x{i}" for i in range(14)]
@@ -208,6 +211,67 @@ def test_log_improvement_goes_on_where_improvement_underflows() -> None:
     assert combo.log_improvement(np.zeros(1), np.zeros(1), 0.0)[0] < -20
 
 
+# -- bocs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [60, 160], ids=["more coefficients than data", "more data"])
+def test_horseshoe_recovers_a_sparse_signal(size: int) -> None:
+    rng = np.random.default_rng(0)
+    d, noise = 120, 0.1
+    X = rng.standard_normal((size, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    beta = np.zeros(d)
+    beta[[3, 40, 77]] = [2.0, -1.5, 1.0]
+    y = X @ beta + noise * rng.standard_normal(size)
+    scales, kept = Scales.start(d), []
+    _, scales = gibbs(X, y, scales, 300, rng=rng)
+    for _ in range(200):
+        drawn, scales = gibbs(X, y, scales, 1, rng=rng)
+        kept.append(drawn)
+    found = np.mean(kept, axis=0)
+    # least squares on the three true columns errs by noise / sqrt(size) each; shrunken zeros add
+    # as much again at most
+    assert np.abs(found - beta).max() < 8 * noise / np.sqrt(size)
+    assert set(np.argsort(-np.abs(found))[:3]) == {3, 40, 77}
+
+
+def test_both_ways_to_draw_coefficients_have_the_same_law() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((6, 4)), rng.standard_normal(6)
+    scales = Scales(0.5, 2.0, np.array([0.1, 1.0, 5.0, 0.3]), np.ones(4), 1.0)
+    A = X.T @ X + np.diag(1.0 / (scales.tau2 * scales.lambda2))
+    mean, covariance = np.linalg.solve(A, X.T @ y), scales.sigma2 * np.linalg.inv(A)
+    draws = 4_000
+    for square in (None, X.T @ X):
+        sample = np.array(
+            [horseshoe.draw_beta(X, y, scales, square, rng=rng) for _ in range(draws)]
+        )
+        sd = np.sqrt(np.diag(covariance))
+        assert (np.abs(sample.mean(axis=0) - mean) < 5 * sd / np.sqrt(draws)).all()
+        # the standard error of a covariance of normals is at most sqrt(2 / draws) sd_i sd_j
+        error = np.abs(np.cov(sample.T) - covariance)
+        assert (error < 5 * np.sqrt(2 / draws) * np.outer(sd, sd)).all()
+
+
+def test_inverse_gamma_has_its_mean() -> None:
+    draws, shape, rate = 100_000, 5.0, 3.0
+    found = inverse_gamma(shape, np.full(draws, rate), np.random.default_rng(0))
+    mean = rate / (shape - 1)
+    sd = mean / np.sqrt(shape - 2)
+    assert found.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(draws))
+
+
+def test_the_drawn_quadratic_is_that_of_its_features() -> None:
+    space = SPACES["mixed"]
+    method = bocs.Bocs(space, 0, 10)
+    rows = space.enumerate_rows()
+    coefficients = np.random.default_rng(0).standard_normal(method._features(rows).shape[1])
+    drawn = bocs.Drawn(method.encoding, coefficients, method.pairs)
+    ones = method.encoding.to_bits(rows).sum(axis=1)
+    expected = method._features(rows) @ coefficients + bocs.PENALTY * ones
+    np.testing.assert_allclose(drawn.value(rows), expected, atol=1e-12)
+
+
 # -- the registry ------------------------------------------------------------------------------
 
 
@@ -230,5 +294,5 @@ def test_the_registry_imports_no_method_and_no_peer() -> None:
 def test_the_names_are_these() -> None:
     assert set(METHODS) == {
         "mercbo", "mercbo-paper", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
-        "mercbo-annealing", "random", "local", "sa", "genetic", "combo",
+        "mercbo-annealing", "random", "local", "sa", "genetic", "combo", "bocs",
     }  # fmt: skip

@@ -4,7 +4,7 @@
 |-----------------------------------------|--------------------------------------------------------|
 | mercbo, mercbo-paper, ...               | our `Optimizer`, one choice changed (`ours.py`)        |
 | random, local, sa, genetic              | without a model                                        |
-| combo                                   | after the published method, on our own machinery       |
+| combo, bocs                             | after the published methods, on our own machinery      |
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ IN_HOUSE = {
     "sa": ("sa", "Annealed"),
     "genetic": ("genetic", "Genetic"),
     "combo": ("combo", "Combo"),
+    "bocs": ("bocs", "Bocs"),
 }
 # name -> setting of `ours.SETTINGS`
 OURS = {
