@@ -295,4 +295,5 @@ def test_the_names_are_these() -> None:
     assert set(METHODS) == {
         "mercbo", "mercbo-paper", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
         "mercbo-annealing", "random", "local", "sa", "genetic", "combo", "bocs",
+        "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma",
     }  # fmt: skip
