@@ -1,4 +1,4 @@
-"""The command line: `mercbo bench backends`, `mercbo bench proofs`, `mercbo bench constraints`."""
+"""The command line, `mercbo bench ...`: what is measured, and how."""
 
 from __future__ import annotations
 
@@ -97,6 +97,86 @@ def bench_constraints(
     (out / "constraints.md").write_text(text + "\n", encoding="utf-8")
     typer.echo(text)
     console.print(f"raw file and tables are in {out}", highlight=False)
+
+
+@bench.command("run")
+def bench_run(
+    problems: Annotated[str, typer.Option(help="Names by commas, such as labs-50,nk-30-3.")],
+    methods: Annotated[str, typer.Option(help="Names by commas, such as mercbo,random.")],
+    runs: Annotated[str, typer.Option(help="Such as 0-24 or 0,3,5-7.")] = "0-4",
+    budget: Annotated[
+        str, typer.Option(help="Evaluations of a run, or 'published'.")
+    ] = "published",
+    relocated: Annotated[
+        bool, typer.Option(help="Move the optimum to a random place, differently in each run.")
+    ] = True,
+    data: Annotated[
+        Optional[Path],  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
+        typer.Option(envvar="MERCBO_DATA", help="Folder of published instances."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs played side by side.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder of the results; runs in it are kept.")] = Path(
+        "bench"
+    ),
+) -> None:
+    """Play methods on problems; killed and started again, it goes on."""
+    from rich.progress import Progress
+
+    from mercbo.bench import runner
+    from mercbo.errors import MercboError
+
+    if budget != "published" and not budget.isdigit():
+        raise typer.BadParameter(f"--budget {budget!r} is neither a number nor 'published'")
+    try:
+        tasks = runner.tasks_of(
+            names_of(problems),
+            names_of(methods),
+            runner.runs_of(runs),
+            budget=None if budget == "published" else int(budget),
+            relocated=relocated,
+            data=data,
+        )
+        with Progress() as shown:
+            bar = shown.add_task("runs", total=len(tasks))
+
+            def progress(outcome: runner.Outcome | None, done: int, total: int) -> None:  # noqa: ARG001
+                what = "runs" if outcome is None else " ".join(map(str, outcome.task.key))
+                shown.update(bar, completed=done, description=what)
+
+            failures = runner.run_all(tasks, out, jobs=jobs, progress=progress)
+    except MercboError as error:
+        raise typer.BadParameter(str(error)) from None
+    for failed in failures:
+        typer.echo(f"failed: {' '.join(map(str, failed.task.key))}: {failed.error}", err=True)
+    typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / runner.FILE}")
+
+
+@bench.command("report")
+def bench_report(
+    out: Annotated[Path, typer.Argument(help="Folder of the results.")],
+) -> None:
+    """Tables and plots of the runs in a folder."""
+    from mercbo.bench import report
+    from mercbo.errors import MercboError
+
+    try:
+        curves, failures = report.load(out)
+    except MercboError as error:
+        raise typer.BadParameter(str(error)) from None
+    text = report.markdown(curves, failures)
+    (out / "report.md").write_text(text + "\n", encoding="utf-8")
+    typer.echo(text)
+    for path in report.plot(curves, out):
+        typer.echo(f"wrote {path}", err=True)
+
+
+def names_of(text: str) -> list[str]:
+    """``"a, b"`` -> the names, each once.
+
+    >>> names_of("mercbo, random,mercbo")
+    ['mercbo', 'random']
+    """
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def parse_problems(text: str) -> dict[str, tuple[int, int]]:

@@ -1,0 +1,294 @@
+"""`mercbo bench report`: tables and plots from the file of a benchmark.
+
+| symbol | meaning                                                                          |
+|--------|----------------------------------------------------------------------------------|
+| best   | lowest value up to and including an evaluation, by problem, method and run       |
+| regret | (best - lowest) / (start - lowest) at the end of a run: `lowest` is the optimum, |
+|        | or the lowest that any method found on the same run, `start` the lowest initial  |
+|        | value; 0 is the best there is, 1 no gain at all                                  |
+| wins   | runs on which the first method ended lower than another, paired by run           |
+| p      | two-sided sign test of wins against losses, ties left out                        |
+| rank   | place among the methods on one run, ties sharing the mean of their places        |
+
+Only runs that all methods of a problem have finished are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, rankdata, studentized_range
+
+from mercbo.arrays import Floats
+from mercbo.bench.runner import FILE, read
+from mercbo.errors import SettingError
+
+MARKS = (50, 100, 150)
+# Runs end alike when they differ by less than this, relative to the size of the values.
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The runs of one problem that all its methods have finished."""
+
+    problem: str
+    runs: tuple[int, ...]
+    best: dict[str, Floats]  # method -> (runs, evaluations), NaN while there is none
+    ask: dict[str, float]  # method -> median seconds of an ask
+    initial: int
+    optimum: float | None = None
+
+    @property
+    def methods(self) -> list[str]:
+        return list(self.best)
+
+    @property
+    def length(self) -> int:
+        return min(int(best.shape[1]) for best in self.best.values())
+
+    def last(self, method: str) -> Floats:
+        """(runs,): where each run ended."""
+        return np.asarray(self.best[method][:, self.length - 1])
+
+
+def load(out: Path, optima: dict[str, float] | None = None) -> tuple[list[Curves], list[str]]:
+    """The curves of each problem, and a line for each run that failed."""
+    path = Path(out) / FILE
+    if not path.exists():
+        raise SettingError(f"{path} is not there; run the benchmark first")
+    values: dict[str, dict[str, dict[int, list[float]]]] = {}
+    asks: dict[tuple[str, str], list[float]] = {}
+    initial: dict[str, int] = {}
+    failures: dict[tuple[str, str, int], str] = {}
+    for line in read(path):
+        if "error" in line:
+            key = (line["problem"], line["method"], line["run"])
+            failures[key] = f"{line['method']} on {line['problem']}, run {key[2]}: {line['error']}"
+        if "index" not in line:
+            continue
+        problem, method, run = line["problem"], line["method"], line["run"]
+        failures.pop((problem, method, run), None)
+        best = np.nan if line["best"] is None else float(line["best"])
+        values.setdefault(problem, {}).setdefault(method, {}).setdefault(run, []).append(best)
+        if line["ask"] is None:
+            initial[problem] = max(initial.get(problem, 0), line["index"] + 1)
+        else:
+            asks.setdefault((problem, method), []).append(line["ask"])
+    curves = [
+        _curves(problem, methods, asks, initial.get(problem, 0), (optima or {}).get(problem))
+        for problem, methods in values.items()
+    ]
+    return [c for c in curves if c.runs], list(failures.values())
+
+
+def _curves(
+    problem: str,
+    methods: dict[str, dict[int, list[float]]],
+    asks: dict[tuple[str, str], list[float]],
+    initial: int,
+    optimum: float | None,
+) -> Curves:
+    common = sorted(set.intersection(*(set(runs) for runs in methods.values())))
+    shortest = min((len(runs[run]) for runs in methods.values() for run in common), default=0)
+    best = {
+        method: np.array([runs[run][:shortest] for run in common], dtype=float)
+        for method, runs in methods.items()
+    }
+    seconds = {m: float(np.median(asks.get((problem, m), [np.nan]))) for m in methods}
+    return Curves(problem, tuple(common), best, seconds, initial, optimum)
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    """Mean, and two standard errors of it (NaN for a single value)."""
+    error = 2 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)
+
+
+def regrets(curves: Curves) -> dict[str, Floats]:
+    """method -> (runs,) normalised regret."""
+    ends = {method: curves.last(method) for method in curves.methods}
+    lowest = np.nanmin(list(ends.values()), axis=0)
+    if curves.optimum is not None:
+        lowest = np.minimum(lowest, curves.optimum)
+    start = curves.best[curves.methods[0]][:, max(curves.initial - 1, 0)]
+    width = np.where(start - lowest > 0, start - lowest, 1.0)
+    return {method: np.asarray((end - lowest) / width) for method, end in ends.items()}
+
+
+@dataclass(frozen=True)
+class Duel:
+    """The first method against another on the same runs."""
+
+    wins: int
+    ties: int
+    losses: int
+    p: float
+
+
+def duel(one: Floats, other: Floats) -> Duel:
+    """Paired by run; lower is better, and a run without any value loses to one with."""
+    one, other = (np.where(np.isnan(x), np.inf, x) for x in (one, other))
+    size = np.where(np.isfinite(one), np.abs(one), 0.0)
+    with np.errstate(invalid="ignore"):
+        gap = np.where(one == other, 0.0, one - other)
+    wins, losses = int((gap < -SAME * (1 + size)).sum()), int((gap > SAME * (1 + size)).sum())
+    decided = wins + losses
+    p = float(binomtest(wins, decided).pvalue) if decided else 1.0
+    return Duel(wins, len(gap) - decided, losses, p)
+
+
+def ranks(curves: Sequence[Curves]) -> tuple[list[str], Floats]:
+    """The methods that all problems share, and their ranks on every run, (runs, methods)."""
+    shared = [m for m in curves[0].methods if all(m in c.methods for c in curves)]
+    rows = []
+    for curve in curves:
+        ends = np.stack([curve.last(method) for method in shared], axis=1)
+        ends = np.where(np.isnan(ends), np.inf, ends)
+        size = 1.0 + np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
+        rows += [rankdata(np.round(row / (SAME * size))) for row in ends]
+    return shared, np.array(rows)
+
+
+def critical_difference(methods: int, runs: int, level: float = 0.05) -> float:
+    """Mean ranks that differ by less are not told apart (Nemenyi; Demsar 2006)."""
+    quantile = float(studentized_range.ppf(1 - level, methods, np.inf)) / np.sqrt(2.0)
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6.0 * runs)))
+
+
+# -- text --------------------------------------------------------------------------------------
+
+
+def markdown(curves: Sequence[Curves], failures: Sequence[str] = ()) -> str:
+    parts = [problem_table(curve) for curve in curves]
+    if curves:
+        parts.append(rank_table(curves))
+    if failures:
+        parts.append("Failed:\n" + "\n".join(f"- {line}" for line in failures))
+    return "\n\n".join(parts)
+
+
+def problem_table(curves: Curves) -> str:
+    marks = [mark for mark in MARKS if mark < curves.length] + [curves.length]
+    first = curves.methods[0]
+    heads = [f"best after {mark}" for mark in marks]
+    columns = ["method", *heads, "regret", f"{first} wins-ties-losses (p)", "s per ask"]
+    known = "" if curves.optimum is None else f", optimum {curves.optimum:.5g}"
+    lines = [
+        f"### {curves.problem} ({len(curves.runs)} runs{known})",
+        "",
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
+    ]
+    regret = regrets(curves)
+    for method in curves.methods:
+        cells = [shown(*mean_and_error(curves.best[method][:, mark - 1])) for mark in marks]
+        cells.append(f"{regret[method].mean():.3f}")
+        found = duel(curves.last(first), curves.last(method))
+        pairs = f"{found.wins}-{found.ties}-{found.losses} ({found.p:.2g})"
+        cells.append("" if method == first else pairs)
+        cells.append(f"{curves.ask[method]:.2g}")
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def shown(mean: float, error: float) -> str:
+    return f"{mean:.5g}" if np.isnan(error) else f"{mean:.5g} ± {error:.2g}"
+
+
+def rank_table(curves: Sequence[Curves]) -> str:
+    methods, table = ranks(curves)
+    every = [regrets(curve) for curve in curves]
+    regret = {m: float(np.mean([r[m].mean() for r in every])) for m in methods}
+    lines = [
+        f"### All {len(curves)} problems ({len(table)} runs)",
+        "",
+        "| method | mean rank | mean regret |",
+        "|---|---|---|",
+    ]
+    for place in np.argsort(table.mean(axis=0), kind="stable"):
+        name = methods[place]
+        lines.append(f"| {name} | {table[:, place].mean():.2f} | {regret[name]:.3f} |")
+    if len(methods) > 1:
+        gap = critical_difference(len(methods), len(table))
+        lines += ["", f"Mean ranks closer than {gap:.2f} are not told apart (Nemenyi, 5 %)."]
+    return "\n".join(lines)
+
+
+# -- plots -------------------------------------------------------------------------------------
+
+
+def plot(curves: Sequence[Curves], out: Path) -> list[Path]:
+    """Convergence of each problem and mean ranks, as PNG and SVG."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'mercbo[bench]'") from error
+    mpl.use("Agg")
+    written = []
+    for curve in curves:
+        written += _save(_convergence(curve), out / f"convergence-{_file_name(curve.problem)}")
+    if curves and len(ranks(curves)[0]) > 1:
+        written += _save(_ranks(curves), out / "ranks")
+    return written
+
+
+def _file_name(problem: str) -> str:
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in problem).strip("-")
+
+
+def _save(figure: Any, stem: Path) -> list[Path]:
+    from matplotlib import pyplot as plt
+
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    for path in paths:
+        figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
+    return paths
+
+
+def _convergence(curves: Curves) -> Any:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    steps = np.arange(1, curves.length + 1)
+    for method in curves.methods:
+        best = curves.best[method][:, : curves.length]
+        mean = best.mean(axis=0)
+        (line,) = axes.plot(steps, mean, label=method, linewidth=1.4)
+        if len(best) > 1:
+            error = 2 * best.std(axis=0, ddof=1) / np.sqrt(len(best))
+            axes.fill_between(
+                steps, mean - error, mean + error, color=line.get_color(), alpha=0.15, linewidth=0
+            )
+    if curves.optimum is not None:
+        axes.axhline(curves.optimum, color="black", linewidth=0.8, linestyle=":")
+    axes.axvline(curves.initial, color="grey", linewidth=0.6, linestyle="--")
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel("best value, mean ± 2 s.e.")
+    axes.set_title(f"{curves.problem}, {len(curves.runs)} runs", fontsize=10)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _ranks(curves: Sequence[Curves]) -> Any:
+    from matplotlib import pyplot as plt
+
+    methods, table = ranks(curves)
+    mean = table.mean(axis=0)
+    order = np.argsort(mean)[::-1]
+    figure, axes = plt.subplots(figsize=(6, 0.4 * len(methods) + 1.2))
+    axes.plot(mean[order], np.arange(len(order)), "o", color="black")
+    axes.set_yticks(np.arange(len(order)), [methods[i] for i in order])
+    gap = critical_difference(len(methods), len(table))
+    axes.axvspan(mean.min(), mean.min() + gap, color="tab:blue", alpha=0.12, linewidth=0)
+    axes.set_xlabel("mean rank (within the band: not told apart from the first)")
+    axes.grid(axis="x", linewidth=0.3)
+    return figure

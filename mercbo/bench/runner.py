@@ -1,0 +1,255 @@
+"""`mercbo bench run`: methods on problems, every evaluation in one JSON-lines file.
+
+The file opens with a header (versions, machine); then comes one line for each evaluation. A run's
+lines are written together when it is finished, so that a run is in the file whole or not at all:
+started again with the same folder, the benchmark keeps finished runs and plays the others. A
+method that fails leaves a line that says so, is reported at the end, and is tried again the next
+time.
+
+| key          | of an evaluation                                                           |
+|--------------|----------------------------------------------------------------------------|
+| method, problem, run | which run; a relocated problem's name says so                      |
+| index        | 0 for the first initial point                                              |
+| point, value | as the user would see them, to be minimised; null where it failed          |
+| best         | the lowest value so far; null while there is none                          |
+| ask, tell    | seconds; the initial points are not asked for                              |
+| memory       | peak of the run's process and its children so far, MB                      |
+
+A run is a pure function of (method, problem, run), apart from the times and the memory.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercbo.bench.backends import header
+from mercbo.bench.methods import make as make_method
+from mercbo.errors import SettingError
+from mercbo.problems import Problem
+from mercbo.problems import make as make_problem
+
+FILE = "evaluations.jsonl"
+Key = tuple[str, str, int]  # method, problem, run
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of one method on one problem."""
+
+    method: str
+    problem: str
+    run: int
+    budget: int | None = None  # evaluations, initial ones included; None: as published
+    relocated: bool = True
+    data: Path | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.method, self.label, self.run
+
+    @property
+    def label(self) -> str:
+        return f"{self.problem} (relocated)" if self.relocated else self.problem
+
+    def instance(self) -> Problem:
+        return make_problem(self.problem, self.run, self.data, relocated=self.relocated)
+
+    def length(self, problem: Problem) -> int:
+        """The number of evaluations: no more than the space has points."""
+        return min(self.budget or problem.budget, problem.space.size)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: its evaluations, or why there are none."""
+
+    task: Task
+    evaluations: list[dict[str, Any]]
+    error: str | None = None
+
+
+def play(task: Task) -> Outcome:
+    """Play one run; an exception becomes part of the outcome."""
+    try:
+        return Outcome(task, list(evaluations(task)))
+    except Exception as error:
+        return Outcome(task, [], f"{type(error).__name__}: {error}")
+
+
+def evaluations(task: Task) -> Iterator[dict[str, Any]]:
+    problem = task.instance()
+    length = task.length(problem)
+    initial = problem.initial[:length]
+    method = make_method(task.method, problem.space, task.run, length - len(initial))
+    best = np.nan
+    for index in range(length):
+        started = time.perf_counter()
+        row = initial[index] if index < len(initial) else method.ask()
+        asked = time.perf_counter()
+        value = float(problem.evaluate(row[np.newaxis], index)[0])
+        evaluated = time.perf_counter()
+        method.tell(row, value)
+        told = time.perf_counter()
+        best = float(np.fmin(best, value))
+        yield {
+            "method": task.method,
+            "problem": task.label,
+            "run": task.run,
+            "index": index,
+            "point": problem.space.points(row[np.newaxis])[0],
+            "value": number(value),
+            "best": number(best),
+            "ask": asked - started if index >= len(initial) else None,
+            "tell": told - evaluated,
+            "memory": memory(),
+        }
+    close = getattr(method, "close", None)
+    if close is not None:
+        close()
+
+
+def number(value: float) -> float | None:
+    """A value that JSON can hold."""
+    return None if np.isnan(value) else value
+
+
+def memory() -> float:
+    """Peak megabytes of this process and its children so far."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return round(sum(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024, 1)
+
+
+# -- the file ----------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file; a last one that was cut short is left out."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+
+def finished(path: Path) -> dict[Key, int]:
+    """The runs in a file, and the number of their evaluations."""
+    counts: dict[Key, int] = {}
+    if path.exists():
+        for line in read(path):
+            if "index" in line:
+                key = (line["method"], line["problem"], line["run"])
+                counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def open_file(path: Path, wanted: Callable[[Key, int], bool]) -> None:
+    """Make `path` a file of the header and of whole runs that are `wanted`; the rest is dropped."""
+    counts = finished(path)
+    lines = [header()]
+    if path.exists():
+        for line in read(path):
+            if "index" in line:
+                key = (line["method"], line["problem"], line["run"])
+                if wanted(key, counts[key]):
+                    lines.append(line)
+    temporary = path.with_suffix(".part")
+    temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def append(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Add a run's lines in one write, and see them to the disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# -- all runs ----------------------------------------------------------------------------------
+
+
+def tasks_of(
+    problems: Sequence[str],
+    methods: Sequence[str],
+    runs: Sequence[int],
+    *,
+    budget: int | None,
+    relocated: bool,
+    data: Path | None,
+) -> list[Task]:
+    """Every combination, run by run, so that an interrupted benchmark is balanced."""
+    return [
+        Task(method, problem, run, budget, relocated, data)
+        for run in runs
+        for problem in problems
+        for method in methods
+    ]
+
+
+def run_all(
+    tasks: Sequence[Task],
+    out: Path,
+    *,
+    jobs: int = 1,
+    progress: Callable[[Outcome | None, int, int], None] = lambda *_: None,
+) -> list[Outcome]:
+    """Play the tasks that the folder does not hold yet; the outcomes that failed."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / FILE
+    lengths = {task.key: task.length(task.instance()) for task in tasks}
+    # runs of other benchmarks in the same folder are kept as they are
+    open_file(path, lambda key, count: lengths.get(key, count) == count)
+    held = finished(path)
+    left = [task for task in tasks if task.key not in held]
+    failures = []
+    progress(None, len(tasks) - len(left), len(tasks))
+    done = len(tasks) - len(left)
+    for outcome in play_all(left, jobs):
+        done += 1
+        append(path, outcome.evaluations if outcome.error is None else [failure(outcome)])
+        if outcome.error is not None:
+            failures.append(outcome)
+        progress(outcome, done, len(tasks))
+    return failures
+
+
+def failure(outcome: Outcome) -> dict[str, Any]:
+    method, problem, run = outcome.task.key
+    return {"method": method, "problem": problem, "run": run, "error": outcome.error}
+
+
+def play_all(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
+    """Outcomes as they come, each from a process of its own for its peak of memory."""
+    if jobs < 1:
+        raise SettingError(f"jobs={jobs} is not a whole number of at least 1")
+    if not tasks:
+        return
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(min(jobs, len(tasks)), maxtasksperchild=1) as pool:
+        yield from pool.imap_unordered(play, tasks)
+
+
+def runs_of(text: str) -> list[int]:
+    """``"0-4,7"`` -> 0, 1, 2, 3, 4, 7.
+
+    >>> runs_of("0-2,7")
+    [0, 1, 2, 7]
+    """
+    runs: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise SettingError(f"runs={text!r} is not of the form 0-24 or 0,3,5-7")
+        runs += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(runs))

@@ -1,0 +1,298 @@
+"""The methods of the benchmark: what all keep to, what each should do better than chance."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from mercbo import (
+    AtMost,
+    Binary,
+    Categorical,
+    Exactly,
+    Integer,
+    Ordinal,
+    SettingError,
+    Space,
+    SpaceExhausted,
+    Where,
+)
+from mercbo.arrays import keys
+from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, bocs, combo, horseshoe, make
+from mercbo.bench.methods.common import neighbours, standardised
+from mercbo.bench.methods.horseshoe import Scales, gibbs, inverse_gamma
+
+BITS = [f"x{i}" for i in range(8)]
+SPACES = {
+    "binary": Space.binary(7),
+    "mixed": Space(
+        {
+            "base": Categorical(["A", "C", "G", "T", None], encoding="binary"),
+            "heat": Ordinal([20, 40.5, 80]),
+            "wash": Binary(),
+            "count": Integer(1, 4),
+            "fixed": Categorical(["k"]),
+        }
+    ),
+    "constrained": Space({name: Binary() for name in BITS}, [Exactly(3, BITS)]),
+    "with a predicate": Space(
+        {**{name: Binary() for name in BITS}, "base": Categorical("ACG"[i] for i in range(3))},
+        [AtMost(4, BITS), Where(lambda p: p["x0"] == 1 or p["base"] != "G", name="rule")],
+    ),
+    "table": Space.table(
+        [{"a": a, "b": b, "c": c} for a in "xyz" for b in (1, 2, 3) for c in range(7) if a != c]
+    ),
+}
+STEPS = 30
+# the others fit a model for every ask
+QUICK = ["random", "local", "sa", "genetic"]
+
+
+def marked(names: Iterable[str]) -> list:
+    return [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in names]
+
+
+# predicates and tables are the optimizer's own tests' business
+CASES = [
+    pytest.param(name, space, marks=() if name in QUICK else pytest.mark.slow)
+    for name in [*IN_HOUSE, *OURS]
+    for space in SPACES
+    if name in IN_HOUSE or space not in ("with a predicate", "table")
+]
+
+
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On spaces of this size shorter chains do as well."""
+    monkeypatch.setattr(combo, "BURN_IN", 10)
+    monkeypatch.setattr(combo, "STATES", 3)
+    monkeypatch.setattr(bocs, "BURN_IN", 100)
+    monkeypatch.setattr(bocs, "SWEEPS", 30)
+
+
+def separable(space: Space, seed: int = 0):
+    """A sum of one random number per variable and value."""
+    table = np.random.default_rng([seed, 5]).standard_normal((len(space), int(space.sizes.max())))
+    return lambda row: table[np.arange(len(space)), row].sum(axis=-1)
+
+
+def run(name: str, space: Space, seed: int = 0, *, steps: int = STEPS, fails: int = 0):
+    """Rows asked for and their values, after five told points; every `fails`-th ask fails."""
+    objective = separable(space)
+    told = space.feasible.unseen((), 5, rng=np.random.default_rng(seed + 100))
+    method = make(name, space, seed, max(steps, STEPS))
+    for row in told:
+        method.tell(row, float(objective(row)))
+    asked = []
+    for number in range(steps):
+        row = method.ask()
+        asked.append(row)
+        failed = fails and number % fails == 0
+        method.tell(row, float("nan") if failed else float(objective(row)))
+    return told, np.stack(asked), np.array([objective(row) for row in asked])
+
+
+@pytest.mark.parametrize(("name", "which"), CASES)
+def test_asks_are_new_feasible_and_repeatable(name: str, which: str) -> None:
+    space = SPACES[which]
+    told, asked, _ = run(name, space, fails=4)
+    assert asked.dtype == np.int64
+    assert space.region.allows(asked).all()
+    assert len({*keys(told), *keys(asked)}) == len(told) + STEPS
+    _, again, _ = run(name, space, fails=4, steps=10)
+    assert np.array_equal(asked[:10], again)
+    _, other, _ = run(name, space, seed=1, fails=4, steps=10)
+    assert not np.array_equal(other, again)
+
+
+@pytest.mark.parametrize("name", ["random", "local", "sa", "genetic", "mercbo"])
+def test_a_space_can_be_asked_for_as_a_whole(name: str) -> None:
+    space = Space({"a": Categorical("xyz"[i] for i in range(3)), "b": Binary()})
+    method = make(name, space, 0, 6)
+    rows = []
+    for _ in range(6):
+        rows.append(method.ask())
+        method.tell(rows[-1], 1.0)
+    assert len(set(keys(np.stack(rows)))) == 6
+    with pytest.raises(SpaceExhausted):
+        method.ask()
+
+
+@pytest.mark.parametrize("name", marked([*IN_HOUSE, *OURS]))
+def test_a_run_may_begin_with_failures_and_equal_values(name: str) -> None:
+    space = Space.binary(6)
+    method = make(name, space, 0, 9)
+    for value in [float("nan")] * 3 + [2.0] * 6:
+        method.tell(method.ask(), value)
+
+
+# -- better than chance ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", marked(["local", "sa", "genetic", "combo", "bocs"]))
+@pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
+def test_better_than_random_on_a_separable_problem(name: str, constrained: bool) -> None:
+    names = [f"x{i}" for i in range(14)]
+    limits = [Exactly(5, names)] if constrained else []
+    space = Space({n: Binary() for n in names}, limits)
+    values = np.sort(separable(space)(space.enumerate_rows()))
+    seeds, steps = range(3), 40
+    best = np.array([run(name, space, seed, steps=steps)[2].min() for seed in seeds])
+    # the share of all points that are better than the best found: the least of k uniform numbers
+    # has mean 1 / (k + 1) and about that standard deviation for random search
+    share = np.searchsorted(values, best) / len(values)
+    random = 1.0 / (steps + 1)
+    assert share.mean() < random - 0.9 * random / np.sqrt(len(seeds))
+
+
+# -- neighbours --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["binary", "mixed", "constrained"])
+def test_neighbours_are_one_change_away_or_two_that_need_each_other(name: str) -> None:
+    space = SPACES[name]
+    every = space.enumerate_rows()
+    allowed = set(keys(every))
+    for row in every[::7]:
+        expected = set()
+        for other in every:
+            changed = np.flatnonzero(other != row)
+            if len(changed) == 2:
+                alone = np.repeat(row[np.newaxis], 2, axis=0)
+                alone[[0, 1], changed] = other[changed]
+                if allowed.issuperset(keys(alone)):
+                    continue
+            if len(changed) == 1 or (len(changed) == 2 and len(space.region.limits)):
+                expected.update(keys(other[np.newaxis]))
+        found = keys(neighbours(space.region, row))
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+
+
+def test_neighbours_in_a_table_are_the_nearest_rows() -> None:
+    space = Space.table([{"a": 0, "b": 0}, {"a": 1, "b": 1}, {"a": 1, "b": 2}])
+    found = neighbours(space.region, np.array([0, 0]))
+    assert found.tolist() == [[1, 1], [1, 2]]
+    assert neighbours(space.region, np.array([1, 1])).tolist() == [[1, 2]]
+
+
+def test_standardising() -> None:
+    assert standardised(np.array([1e308, -1e308])).tolist() == [1.0, -1.0]
+    assert standardised(np.array([3.0, 3.0])).tolist() == [0.0, 0.0]
+
+
+# -- combo -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 1.0), (-1.0, 0.25), (2.0, 1.0), (0.0, 4.0)])
+def test_expected_improvement_is_that_of_samples(mean: float, variance: float) -> None:
+    draws = 200_000
+    f = mean + np.sqrt(variance) * np.random.default_rng(0).standard_normal(draws)
+    gains = np.maximum(0.1 - f, 0.0)
+    found = combo.log_improvement(np.array([mean]), np.array([variance]), 0.1)
+    assert np.exp(found[0]) == pytest.approx(gains.mean(), abs=4 * gains.std() / np.sqrt(draws))
+
+
+def test_log_improvement_goes_on_where_improvement_underflows() -> None:
+    z = np.array([-1.0 - 1e-9, -1.0 + 1e-9, -999.999, -1000.001, -1e6, 50.0])
+    log = combo.log_improvement(-z, np.ones(6), 0.0)
+    assert np.isfinite(log).all()
+    # both formulas meet where one takes over: the slope of log EI is at most |z| + 2 / |z|
+    assert log[0] == pytest.approx(log[1], abs=1e-8)
+    assert log[2] - log[3] == pytest.approx(0.002 * 1000, rel=1e-2)
+    assert log[4] == pytest.approx(-0.5e12, rel=1e-9)
+    assert log[5] == pytest.approx(np.log(50.0))
+    # a point that is known not to be better gains nothing; rounding is no error
+    assert combo.log_improvement(np.zeros(1), np.zeros(1), 0.0)[0] < -20
+
+
+# -- bocs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [60, 160], ids=["more coefficients than data", "more data"])
+def test_horseshoe_recovers_a_sparse_signal(size: int) -> None:
+    rng = np.random.default_rng(0)
+    d, noise = 120, 0.1
+    X = rng.standard_normal((size, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    beta = np.zeros(d)
+    beta[[3, 40, 77]] = [2.0, -1.5, 1.0]
+    y = X @ beta + noise * rng.standard_normal(size)
+    scales, kept = Scales.start(d), []
+    _, scales = gibbs(X, y, scales, 300, rng=rng)
+    for _ in range(200):
+        drawn, scales = gibbs(X, y, scales, 1, rng=rng)
+        kept.append(drawn)
+    found = np.mean(kept, axis=0)
+    # least squares on the three true columns errs by noise / sqrt(size) each; shrunken zeros add
+    # as much again at most
+    assert np.abs(found - beta).max() < 8 * noise / np.sqrt(size)
+    assert set(np.argsort(-np.abs(found))[:3]) == {3, 40, 77}
+
+
+def test_both_ways_to_draw_coefficients_have_the_same_law() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((6, 4)), rng.standard_normal(6)
+    scales = Scales(0.5, 2.0, np.array([0.1, 1.0, 5.0, 0.3]), np.ones(4), 1.0)
+    A = X.T @ X + np.diag(1.0 / (scales.tau2 * scales.lambda2))
+    mean, covariance = np.linalg.solve(A, X.T @ y), scales.sigma2 * np.linalg.inv(A)
+    draws = 4_000
+    for square in (None, X.T @ X):
+        sample = np.array(
+            [horseshoe.draw_beta(X, y, scales, square, rng=rng) for _ in range(draws)]
+        )
+        sd = np.sqrt(np.diag(covariance))
+        assert (np.abs(sample.mean(axis=0) - mean) < 5 * sd / np.sqrt(draws)).all()
+        # the standard error of a covariance of normals is at most sqrt(2 / draws) sd_i sd_j
+        error = np.abs(np.cov(sample.T) - covariance)
+        assert (error < 5 * np.sqrt(2 / draws) * np.outer(sd, sd)).all()
+
+
+def test_inverse_gamma_has_its_mean() -> None:
+    draws, shape, rate = 100_000, 5.0, 3.0
+    found = inverse_gamma(shape, np.full(draws, rate), np.random.default_rng(0))
+    mean = rate / (shape - 1)
+    sd = mean / np.sqrt(shape - 2)
+    assert found.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(draws))
+
+
+def test_the_drawn_quadratic_is_that_of_its_features() -> None:
+    space = SPACES["mixed"]
+    method = bocs.Bocs(space, 0, 10)
+    rows = space.enumerate_rows()
+    coefficients = np.random.default_rng(0).standard_normal(method._features(rows).shape[1])
+    drawn = bocs.Drawn(method.encoding, coefficients, method.pairs)
+    ones = method.encoding.to_bits(rows).sum(axis=1)
+    expected = method._features(rows) @ coefficients + bocs.PENALTY * ones
+    np.testing.assert_allclose(drawn.value(rows), expected, atol=1e-12)
+
+
+# -- the registry ------------------------------------------------------------------------------
+
+
+def test_an_unknown_method_is_refused_with_a_close_match() -> None:
+    with pytest.raises(SettingError, match=r"method='mercbo-papr' is not one of .*'mercbo-paper'"):
+        make("mercbo-papr", Space.binary(3), 0, 10)
+
+
+def test_the_registry_imports_no_method_and_no_peer() -> None:
+    code = (
+        "import sys, mercbo.bench.methods as m; "
+        "names = ('optuna', 'smac', 'nevergrad', 'cmaes', 'torch', 'subprocess'); "
+        "own = [x for x in sys.modules if x.startswith('mercbo.bench.methods.')]; "
+        "print([x for x in names[:5] if x in sys.modules], own)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] ['mercbo.bench.methods.base']"
+
+
+def test_the_names_are_these() -> None:
+    assert set(METHODS) == {
+        "mercbo", "mercbo-paper", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
+        "mercbo-annealing", "random", "local", "sa", "genetic", "combo", "bocs",
+        "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma",
+    }  # fmt: skip

@@ -1,0 +1,148 @@
+"""The runner: every evaluation on file, pure runs, exact resumption, failures that do not stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mercbo import SettingError
+from mercbo.bench import runner
+from mercbo.bench.runner import FILE, Task, run_all, runs_of, tasks_of
+from mercbo.cli import app
+
+TIMES = {"ask", "tell", "memory"}
+
+
+def small_tasks(methods=("random", "mercbo"), runs=(0, 1)) -> list[Task]:
+    return tasks_of(["labs-10"], methods, runs, budget=24, relocated=True, data=None)
+
+
+def lines_of(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
+
+
+def without_times(lines: list[dict]) -> list[dict]:
+    kept = [{k: v for k, v in line.items() if k not in TIMES} for line in lines if "index" in line]
+    return sorted(kept, key=lambda line: (line["method"], line["run"], line["index"]))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    assert run_all(small_tasks(), folder, jobs=2) == []
+    return folder
+
+
+def test_every_evaluation_is_on_file(whole: Path) -> None:
+    head, *lines = lines_of(whole)
+    assert "versions" in head
+    assert len(lines) == 2 * 2 * 24
+    for line in lines:
+        assert set(line) == {"method", "problem", "run", "index", "point", "value", "best", *TIMES}
+        assert line["problem"] == "labs-10 (relocated)"
+        assert (line["ask"] is None) == (line["index"] < 20)
+    for method in ("random", "mercbo"):
+        values = [ln["value"] for ln in lines if (ln["method"], ln["run"]) == (method, 1)]
+        bests = [ln["best"] for ln in lines if (ln["method"], ln["run"]) == (method, 1)]
+        assert bests == [min(values[: i + 1]) for i in range(24)]
+
+
+def test_methods_share_initial_points(whole: Path) -> None:
+    lines = [line for line in lines_of(whole)[1:] if line["index"] < 20 and line["run"] == 0]
+    by_method = {
+        method: [line["point"] for line in lines if line["method"] == method]
+        for method in ("random", "mercbo")
+    }
+    assert by_method["random"] == by_method["mercbo"]
+
+
+def test_a_run_is_a_pure_function_of_its_task(whole: Path) -> None:
+    (task,) = [t for t in small_tasks() if (t.method, t.run) == ("mercbo", 1)]
+    again = without_times(runner.play(task).evaluations)
+    before = [
+        ln for ln in without_times(lines_of(whole)) if (ln["method"], ln["run"]) == ("mercbo", 1)
+    ]
+    assert json.loads(json.dumps(again)) == before
+
+
+def test_what_was_killed_is_resumed_exactly(whole: Path, tmp_path: Path) -> None:
+    """One run whole, one cut in the middle of a line: the first is kept, the rest played."""
+    lines = (whole / FILE).read_text().splitlines(keepends=True)
+    (tmp_path / FILE).write_text("".join(lines[: 1 + 24 + 10]) + lines[1 + 24 + 10][:30])
+    played: list[tuple] = []
+    run_all(
+        small_tasks(), tmp_path,
+        progress=lambda outcome, *_: played.append(outcome.task.key) if outcome else None,
+    )  # fmt: skip
+    assert len(played) == 3
+    assert without_times(lines_of(tmp_path)) == without_times(lines_of(whole))
+
+
+def test_a_finished_benchmark_is_left_alone(whole: Path) -> None:
+    before = (whole / FILE).read_text().splitlines()[1:]
+    counts: list[tuple[int, int]] = []
+    run_all(small_tasks(), whole, progress=lambda _, done, total: counts.append((done, total)))
+    assert (whole / FILE).read_text().splitlines()[1:] == before
+    assert counts == [(4, 4)]
+
+
+def test_another_budget_plays_a_run_again(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text((whole / FILE).read_text())
+    tasks = tasks_of(["labs-10"], ["random"], [0], budget=22, relocated=True, data=None)
+    run_all(tasks, tmp_path)
+    counts = runner.finished(tmp_path / FILE)
+    assert counts["random", "labs-10 (relocated)", 0] == 22
+    assert counts["mercbo", "labs-10 (relocated)", 0] == 24
+
+
+def test_a_failing_method_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    failing = "worker:false"
+    failures = run_all(small_tasks((failing, "random"), (0,)), tmp_path)
+    assert [outcome.task.method for outcome in failures] == [failing]
+    lines = lines_of(tmp_path)
+    assert [line["method"] for line in lines if "error" in line] == [failing]
+    assert sum("index" in line for line in lines) == 24
+    # and it is tried again the next time
+    assert len(run_all(small_tasks((failing, "random"), (0,)), tmp_path)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "1-x", "0,,2"])
+def test_wrong_runs_are_quoted(text: str) -> None:
+    with pytest.raises(SettingError, match="runs="):
+        runs_of(text)
+
+
+def test_no_jobs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="jobs=0"):
+        run_all(small_tasks(), tmp_path, jobs=0)
+
+
+def test_the_commands_play_and_report(tmp_path: Path) -> None:
+    options = ["--problems", "nk-8-2", "--methods", "random,local", "--runs", "0-1"]
+    done = CliRunner().invoke(
+        app, ["bench", "run", *options, "--budget", "26", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "4 of 4 runs are in" in done.output
+    done = CliRunner().invoke(app, ["bench", "report", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "### nk-8-2 (relocated) (2 runs" in done.output
+    assert (tmp_path / "report.md").exists()
+    assert (tmp_path / "convergence-nk-8-2--relocated.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--problems", "nk-8-3x", "--methods", "random"], "nk-8-3x"),
+        (["--problems", "nk-8-2", "--methods", "random", "--budget", "many"], "many"),
+        (["--problems", "nk-8-2", "--methods", "random", "--runs", "x"], "runs="),
+    ],
+)
+def test_wrong_options_are_named(options: list[str], message: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["bench", "run", *options, "--out", str(tmp_path)])
+    assert done.exit_code != 0
+    assert message in done.output
