@@ -34,3 +34,7 @@ def test_the_first_block_is_short() -> None:
 def test_local_links_exist() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (Path(__file__).parent.parent / target).exists(), target
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    assert not re.search(r"@@|TODO|XXX", README)
