@@ -19,6 +19,7 @@ arrays and `export.py` into dimod's constraints and penalties:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
@@ -48,17 +49,18 @@ class Row:
     high: float
 
 
-class Constraint:
+class Constraint(ABC):
     """What all constraints share; each is frozen, can be compared, and says how it is written."""
 
     kind: ClassVar[str]
 
+    @abstractmethod
     def rows(self, variables: Variables) -> list[Row]:
         """The constraint over tests; a `SpaceError` where it does not fit the variables."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """A description that survives JSON."""
 
 
 # -- counting and weighing ---------------------------------------------------------------------
@@ -80,8 +82,9 @@ class _Count(Constraint):
         object.__setattr__(self, "k", int(k))
         object.__setattr__(self, "tests", listed)
 
+    @abstractmethod
     def _bounds(self) -> tuple[float, float]:
-        raise NotImplementedError
+        """The least and the largest number of tests that may hold."""
 
     def rows(self, variables: Variables) -> list[Row]:
         weights: dict[Level, float] = {}

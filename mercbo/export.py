@@ -18,7 +18,7 @@ import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index, Rows
 from mercbo.encoding import Encoding, Label
-from mercbo.moves import Limits
+from mercbo.limits import Limits
 from mercbo.region import Region
 
 

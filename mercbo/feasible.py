@@ -27,7 +27,7 @@ from mercbo.constraints import Constraint
 from mercbo.encoding import Encoding
 from mercbo.errors import BackendError, SpaceError
 from mercbo.export import Levels, binary_model, constrained_model, exclude
-from mercbo.moves import Limits
+from mercbo.limits import Limits
 from mercbo.region import Region
 
 # A region with at most so many rows is listed; on the way there may be so many beginnings.

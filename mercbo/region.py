@@ -23,7 +23,7 @@ import numpy as np
 from mercbo.arrays import Bits, Floats, Index, Mask, Rows, keys
 from mercbo.constraints import Constraint, Row, Where
 from mercbo.errors import SpaceError
-from mercbo.moves import Limits
+from mercbo.limits import Limits
 from mercbo.variables import Variable, points_of
 
 # Answers of predicates that are remembered; each is a row and a bit.

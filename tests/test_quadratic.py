@@ -34,7 +34,7 @@ from mercbo import (
 from mercbo.encoding import Encoding
 from mercbo.features import Coefficients, between_factors
 from mercbo.kernel import Kernel
-from mercbo.moves import exact_scale
+from mercbo.limits import exact_scale
 from mercbo.quadratic import WHOLE_SUM, Draw, group_penalty
 from mercbo.samples import QuadraticSample
 

@@ -21,7 +21,7 @@ from mercbo import (
     Where,
     region,
 )
-from mercbo.moves import Limits
+from mercbo.limits import Limits
 from mercbo.region import Region
 
 VARIABLES = {

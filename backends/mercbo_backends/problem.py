@@ -25,7 +25,7 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index
-from mercbo.moves import Limits
+from mercbo.limits import Limits
 
 # Moves work on a dense matrix of couplings; 8,000 bits take half a gigabyte.
 MAX_BITS = 8000

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Index
+from mercbo.limits import Limits
 from mercbo_backends.problem import Problem
 
 # With limits a descent looks at pairs of moves: so many states go between looks at the clock.
@@ -89,6 +90,6 @@ def restrict(problem: Problem, fixed: Bits, free: Index) -> Problem:
         heads=position[problem.heads[inside]],
         tails=position[problem.tails[inside]],
         biases=problem.biases[inside],
-        limits=moves.Limits.none(len(free)),
+        limits=Limits.none(len(free)),
         excluded=np.zeros((0, len(free)), dtype=np.int8),
     )

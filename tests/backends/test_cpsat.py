@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mercbo_backends import CpSat, Exhaustive
 
-from mercbo.moves import exact_scale
+from mercbo.limits import exact_scale
 from mercbo.testing import lowest_feasible, random_bqm, random_cqm
 
 

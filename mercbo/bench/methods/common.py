@@ -15,6 +15,7 @@ row that differs in as few variables as any other.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from mercbo.region import Region
 from mercbo.space import Space
 
 
-class InHouse:
+class InHouse(ABC):
     """A method that never repeats a point and never leaves the feasible ones.
 
     A subclass gives `suggest`, a new feasible row, and may look at each result in `learn`.
@@ -56,10 +57,11 @@ class InHouse:
         self._values.append(value)
         self.learn(row, self.worth[found])
 
+    @abstractmethod
     def suggest(self) -> Rows:
-        raise NotImplementedError
+        """(n,): the next row, new and feasible."""
 
-    def learn(self, row: Rows, worth: float) -> None:
+    def learn(self, row: Rows, worth: float) -> None:  # noqa: B027 (most methods need none)
         """Take note of a result; an infinite one is a failure."""
 
     def results(self) -> tuple[Rows, Floats]:
