@@ -231,6 +231,14 @@ class Kernel:
         """The full kernel, (A, B)."""
         return np.exp(self.sum_tables(log_tables, rows, hot))
 
+    def diagonal(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
+        """The full kernel between each row and itself, (A,)."""
+        total = np.zeros(len(rows))
+        for part, table in zip(self.parts, log_tables, strict=True):
+            own = rows[:, part.variables]
+            total += table[np.arange(len(part.variables)), own, own].sum(axis=1)
+        return np.exp(total)
+
     def truncated_gram(
         self, w: Floats, scale: float, order: int, rows: Rows, hot: Floats
     ) -> Floats:

@@ -29,6 +29,8 @@ class Model:
         variances beta_i and beta_i beta_j.
     inference
         "map" (the fastest), "hmc" (a few samples per ask), "slice" (the paper's).
+    sweeps
+        Of slice sampling, for every ask after the first; the paper's code makes 10.
     failures
         "learn": where evaluations have failed, a model of failures keeps suggestions away from
         where more are likely. "ignore": only the failed points themselves are left out.
@@ -41,12 +43,15 @@ class Model:
     posterior: str = "projected"
     weights: str = "identity"
     inference: str = "map"
+    sweeps: int = 10
     refine: bool = True
     failures: str = "learn"
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, bool) or not isinstance(self.order, int) or self.order < 1:
-            raise SettingError(f"order={self.order!r} is not a whole number of at least 1")
+        for name in ("order", "sweeps"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise SettingError(f"{name}={number!r} is not a whole number of at least 1")
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
         choose("failures", self.failures, ["learn", "ignore"])
@@ -77,7 +82,7 @@ class Model:
         if previous is not None and previous.seen == 0:
             previous = None
         if self.inference == "slice":
-            return fit_slice(data, previous, rng=rng)
+            return fit_slice(data, previous, sweeps=self.sweeps, rng=rng)
         if self.inference == "hmc":
             return fit_hmc(data, previous, rng=rng)
         return fit_map(data, previous)

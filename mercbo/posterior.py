@@ -105,6 +105,9 @@ class Posterior:
         return self.hyper.mean + cross @ self._alpha, np.maximum(variance, 0.0)
 
     def _variance(self, rows: Rows) -> Floats:
+        """(R,): prior variance."""
+        if self.model.posterior == "projected" and self.model.weights == "identity":
+            return self.hyper.amplitude * self.kernel.diagonal(self.tables, rows)
         hot = self.kernel.onehot(rows)
         blocks = [
             np.diag(self._covariance(rows[i : i + CHUNK], hot[i : i + CHUNK]))

@@ -13,9 +13,9 @@ in place of the noise. Priors, for centred and scaled y:
 - log noise in [-12, log 1e4], density log(1 + (0.1 / noise)^2), without Jacobian; start log 1e-3.
 
 One sweep updates mean, amplitude, noise and then every log beta_i in random order. The first fit
-makes 100 sweeps, each later one 10, and the state is carried over. Intervals grow by doubling (at
-most 10 times) and shrink under Neal's acceptance test (Annals of Statistics 31, 2003), so that
-each update leaves the density invariant.
+makes 100 sweeps, each later one 10 (`Model.sweeps`), and the state is carried over. Intervals grow
+by doubling (at most 10 times) and shrink under Neal's acceptance test (Annals of Statistics 31,
+2003), so that each update leaves the density invariant.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mercbo.arrays import Floats
+from mercbo.arrays import Floats, Rows
 from mercbo.inference import Data, Fit, Hyper
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, cholesky
 
 LOW, BETA_HIGH, SCALE_HIGH = -12.0, float(np.log(100.0)), float(np.log(1e4))
 NUGGET = 1e-6
-BURN_IN, SWEEPS = 100, 10
+BURN_IN = 100
 DOUBLINGS = 10
 
 
-def fit_slice(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
+def fit_slice(data: Data, previous: Fit | None, *, sweeps: int, rng: np.random.Generator) -> Fit:
     """The last state of the chain after this fit's sweeps."""
     chain = Chain(data, previous.hypers[0] if previous else None)
-    for _ in range(SWEEPS if previous else BURN_IN):
+    for _ in range(sweeps if previous else BURN_IN):
         chain.sweep(rng=rng)
     return Fit((chain.hyper(),), seen=len(data), cold=previous.cold if previous else len(data))
 
@@ -78,7 +78,8 @@ class Chain:
 
     def _update_mean(self, rng: np.random.Generator) -> None:
         centre, sd, low, high = self.mean_prior
-        factor = self._factor(self.log_product, self.log_amplitude, self.log_noise)
+        product = np.exp(self.log_product)
+        factor = self._factor(product, self.log_amplitude, self.log_noise)
 
         def density(mean: float) -> float:
             if not low <= mean <= high:
@@ -88,40 +89,48 @@ class Chain:
         self.mean = slice_update(density, self.mean, width=sd, rng=rng)
 
     def _update_scales(self, rng: np.random.Generator) -> None:
+        product = np.exp(self.log_product)
+
         def by_amplitude(value: float) -> float:
             centre, sd = self.amplitude_prior
             if not LOW <= value <= SCALE_HIGH:
                 return -np.inf
-            factor = self._factor(self.log_product, value, self.log_noise)
+            factor = self._factor(product, value, self.log_noise)
             return self._likelihood(factor) - 0.5 * ((value - centre) / sd) ** 2
 
         def by_noise(value: float) -> float:
             if not LOW <= value <= SCALE_HIGH:
                 return -np.inf
-            factor = self._factor(self.log_product, self.log_amplitude, value)
+            factor = self._factor(product, self.log_amplitude, value)
             return self._likelihood(factor) + log_horseshoe_noise(value)
 
         self.log_amplitude = slice_update(by_amplitude, self.log_amplitude, width=1.0, rng=rng)
         self.log_noise = slice_update(by_noise, self.log_noise, width=1.0, rng=rng)
 
     def _update_beta(self, which: int, rng: np.random.Generator) -> None:
-        others = self.log_product - self.tables.log_factor(which, np.exp(self.log_beta[which]))
+        pairs = self.tables.pairs(which)
+        own = self.tables.log_table(which, np.exp(self.log_beta[which]))
+        log_others = self.log_product - own.take(pairs)
+        others = np.exp(log_others)
 
         def density(value: float) -> float:
             if not LOW <= value <= BETA_HIGH:
                 return -np.inf
-            product = others + self.tables.log_factor(which, np.exp(value))
+            table = np.exp(self.tables.log_table(which, np.exp(value)))
+            product = others * table.take(pairs)
             factor = self._factor(product, self.log_amplitude, self.log_noise)
             return self._likelihood(factor) + log_horseshoe_beta(value)
 
         value = slice_update(density, float(self.log_beta[which]), width=1.0, rng=rng)
         self.log_beta[which] = value
-        self.log_product = others + self.tables.log_factor(which, np.exp(value))
+        self.log_product = log_others + self.tables.log_table(which, np.exp(value)).take(pairs)
 
-    def _factor(self, log_product: Floats, log_amplitude: float, log_noise: float) -> Factor:
+    def _factor(self, product: Floats, log_amplitude: float, log_noise: float) -> Factor:
         amplitude = np.exp(log_amplitude)
+        matrix = amplitude * product
         diagonal = amplitude * NUGGET + self.data.noise(float(np.exp(log_noise)))  # (N,)
-        return cholesky(amplitude * np.exp(log_product) + np.diag(diagonal))
+        np.einsum("ii->i", matrix)[:] += diagonal
+        return cholesky(matrix)
 
     def _likelihood(self, factor: Factor) -> float:
         return log_likelihood(factor, self.data.y - self.mean)
@@ -142,13 +151,17 @@ class FactorTables:
         tables = self.data.kernel.log_tables(beta)
         return self.data.kernel.sum_tables(tables, self.data.rows, self.data.hot)
 
-    def log_factor(self, which: int, beta: float) -> Floats:
-        """(N, N): log T of one factor between all rows."""
-        p, v, f = self.owner[which]
-        part = self.data.kernel.parts[p]
-        column = self.data.rows[:, part.variables[v]]
-        table = self.data.kernel.log_factor_table(part, which, f, beta)
-        return np.asarray(table[column[:, np.newaxis], column[np.newaxis, :]])
+    def log_table(self, which: int, beta: float) -> Floats:
+        """(C, C): log T of one factor between the values of its variable."""
+        p, _, f = self.owner[which]
+        return self.data.kernel.log_factor_table(self.data.kernel.parts[p], which, f, beta)
+
+    def pairs(self, which: int) -> Rows:
+        """(N, N): where in that table, read row by row, each pair of data rows is."""
+        p, v, _ = self.owner[which]
+        column = self.data.rows[:, self.data.kernel.parts[p].variables[v]]
+        values = len(self.log_table(which, 1.0))
+        return np.asarray(column[:, np.newaxis] * values + column[np.newaxis, :])
 
 
 def log_likelihood(factor: Factor, centred: Floats) -> float:

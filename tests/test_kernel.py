@@ -68,6 +68,14 @@ def test_law_1_features_of_all_orders_give_the_full_kernel(small_space, random_b
     np.testing.assert_allclose(np.exp(kernel.log_scale(w)) * phi @ phi.T, gram, atol=1e-12)
 
 
+def test_diagonal_is_that_of_the_gram_matrix(small_space, random_beta) -> None:
+    kernel = Kernel(Encoding(small_space))
+    rows = small_space.enumerate_rows()
+    tables = kernel.log_tables(random_beta(kernel))
+    gram = kernel.gram(tables, rows, kernel.onehot(rows))
+    np.testing.assert_allclose(kernel.diagonal(tables, rows), np.diag(gram), rtol=1e-12)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 6, 9])
 def test_truncated_gram_needs_no_features(small_space, random_beta, order: int) -> None:
     kernel = Kernel(Encoding(small_space))

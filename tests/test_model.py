@@ -27,6 +27,7 @@ def test_it_is_frozen() -> None:
     [
         ({"order": 0}, "order=0 is not a whole number of at least 1"),
         ({"order": 2.0}, "order=2.0"),
+        ({"sweeps": 0}, "sweeps=0 is not a whole number of at least 1"),
         ({"order": True}, "order=True"),
         ({"posterior": "projectd"}, "did you mean 'projected'"),
         ({"weights": "flat"}, r"weights='flat' is not one of \['identity', 'hierarchical'\]"),

@@ -34,6 +34,7 @@ IN_HOUSE = {
 OURS = {
     "mercbo": "default",
     "mercbo-paper": "paper",
+    "mercbo-paper-quick": "paper-quick",
     "mercbo-hmc": "hmc",
     "mercbo-truncated": "truncated",
     "mercbo-no-refine": "no-refine",

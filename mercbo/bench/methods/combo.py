@@ -1,8 +1,9 @@
 """`combo`: after COMBO (Oh, Tomczak, Gavves and Welling 2019), on our own kernel.
 
 A Gaussian process with the full diffusion kernel; hyper-parameters by slice sampling with COMBO's
-priors (`slicing.py`): 100 sweeps at first, and then 10 states, one per sweep, for every ask. The
-acquisition is expected improvement on the best result, averaged over the states. It is climbed
+priors (`slicing.py`): 100 sweeps at first, and then one for every ask, where the published code
+makes 10. The acquisition is expected improvement on the best result, averaged over the last 10
+states of the chain, under the present data. It is climbed
 by one-variable moves (pairs where constraints bind) from the best of random points and of points
 around the best result. The published code starts from 20,000 random points; we take fewer.
 
@@ -36,7 +37,7 @@ from mercbo.space import Space
 # States of the chain that are averaged, as in the published code.
 STATES = 10
 # Random points looked at, neighbours of the best result among them, and the climbs that start.
-RANDOM, SPRAYED, CLIMBS = 2000, 20, 20
+RANDOM, SPRAYED, CLIMBS = 1000, 20, 10
 # Unseen points that stand in where everything around the maxima was seen.
 SPARE = 500
 # Rows predicted at a time.
@@ -95,12 +96,12 @@ class Improvement:
 
 
 class Combo(InHouse):
-    """State: where the chain of hyper-parameters stands."""
+    """State: the last states of the chain of hyper-parameters."""
 
     def __init__(self, space: Space, seed: int, evaluations: int) -> None:
         super().__init__(space, seed, evaluations)
         self.kernel = Kernel(Encoding(space))
-        self.hyper: Hyper | None = None
+        self.states: list[Hyper] = []
 
     def suggest(self) -> Rows:
         rows, values = self.results()
@@ -122,15 +123,14 @@ class Combo(InHouse):
         return self.random() if row is None else row
 
     def _states(self, data: Data) -> list[Hyper]:
-        chain = Chain(data, self.hyper)
-        for _ in range(BURN_IN if self.hyper is None else 0):
+        chain = Chain(data, self.states[-1] if self.states else None)
+        for _ in range(0 if self.states else BURN_IN):
             chain.sweep(rng=self.rng)
-        states = []
-        for _ in range(STATES):
+        for _ in range(1 if self.states else STATES):
             chain.sweep(rng=self.rng)
-            states.append(chain.hyper())
-        self.hyper = states[-1]
-        return states
+            self.states.append(chain.hyper())
+        self.states = self.states[-STATES:]
+        return self.states
 
     def _starts(self, score: Improvement, data: Data) -> Rows:
         """The most promising of random points and of those around the best result."""
