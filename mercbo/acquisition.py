@@ -1,10 +1,14 @@
 """From one posterior draw to one row: solve, refine, and take the best that is new.
 
-Thompson sampling: the draw is the acquisition function. Its quadratic problem goes to the
-backend; the answers, repaired and polished, and the best points measured so far are where
-descent on the sampled function of all orders starts. Every step keeps to the feasible rows: moves
-that leave them are not taken, and where constraints bind, two variables move at once (a swap
-keeps a sum that no single move keeps).
+| acquisition | what is descended (the *score*)                                              |
+|-------------|------------------------------------------------------------------------------|
+| "thompson"  | the draw's sampled function of all orders: the draw is the acquisition       |
+| "ei"        | minus log expected improvement (`improvement.py`)                            |
+
+The draw's quadratic problem goes to the backend; its answers, repaired and polished, and the best
+points measured so far are where descent on the score starts. Every step keeps to the feasible
+rows: moves that leave them are not taken, and where constraints bind, two variables move at once
+(a swap keeps a sum that no single move keeps).
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ log = logging.getLogger(__name__)
 
 # Points of the backend's pool, and of the history, from which a sampled function is descended.
 POOL, INCUMBENTS = 16, 5
+# Descents on expected improvement, each step of which predicts at all neighbours.
+CLIMBS = 6
 # Random starts where the draw is of higher order and no backend can help.
 RANDOM_STARTS = 32
 # Unseen points that stand in where everything around the minima has been seen; fewer where each
@@ -40,7 +46,7 @@ RELATIVE_GAIN = 1e-12
 CHUNK = 4096
 
 
-def thompson(
+def lowest_new(
     draw: Draw,
     score: Sample,
     kernel: Kernel,
@@ -48,11 +54,12 @@ def thompson(
     incumbents: Rows,
     seen: Collection[bytes],
     *,
+    climbs: int | None = None,
     rng: np.random.Generator,
 ) -> Rows | None:
     """The unseen feasible row of lowest score; None where there is none left.
 
-    `score` is the draw's own sampled function, or that function weighed by something else.
+    `climbs` limits the descents to the starts of lowest score, where the score is costly.
     """
     feasible = draw.feasible
     if feasible.region.table is not None:
@@ -60,6 +67,8 @@ def thompson(
     pool = starts(draw, sampler, rng=rng)
     begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
     begin = begin if feasible.region.is_free else begin[feasible.region.allows(begin)]
+    if climbs is not None and len(begin) > climbs:
+        begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
     moves = Moves(score, kernel, feasible.region)
     rows, values, around = moves.descend(begin)
     chosen = moves.best_unseen(rows, values, around, seen)

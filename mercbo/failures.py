@@ -146,6 +146,28 @@ class Weighed:
 
 
 @dataclass(frozen=True)
+class Discounted:
+    """Minus the log of a gain, and of the same power of the chance that the evaluation works."""
+
+    score: Sample
+    works: Works
+
+    def value(self, rows: Rows) -> Floats:
+        return self.path(rows)
+
+    def path(self, rows: Rows) -> Floats:
+        return self.score.path(rows) - AVERSION * _log(self.works.chance(rows))
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        chance = self.works.chance_neighbours(rows)
+        return self.score.path_neighbours(rows) - AVERSION * _log(chance)
+
+
+def _log(chance: Floats) -> Floats:
+    return np.log(np.maximum(chance, np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True)
 class FailureModel:
     """The posterior of the latent given `data` (y of plus and minus one), z held fixed."""
 

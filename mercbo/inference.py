@@ -114,6 +114,11 @@ class Data:
     def __len__(self) -> int:
         return len(self.y)
 
+    def and_at(self, rows: Rows, y: Floats) -> Data:
+        """These and more results, whose errors are not known."""
+        more = None if self.error is None else np.append(self.error, np.full(len(y), np.nan))
+        return Data(self.kernel, np.concatenate([self.rows, rows]), np.append(self.y, y), more)
+
     def for_fitting(self) -> Data:
         """The results that a fit looks at: all of them up to `MOST_FITTED`; beyond that half as
         many of the lowest (those that matter most), and an even spread over the others."""

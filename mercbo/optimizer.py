@@ -20,7 +20,7 @@ import numpy as np
 
 from mercbo import backend as backends
 from mercbo import snapshot
-from mercbo.acquisition import thompson
+from mercbo.acquisition import CLIMBS, lowest_new
 from mercbo.arrays import Floats, Mask, Rows, keys
 from mercbo.design import space_filling
 from mercbo.encoding import Encoding
@@ -35,9 +35,10 @@ from mercbo.errors import (
     StateError,
     choose,
 )
-from mercbo.failures import Always, Weighed, Works, fit_works
+from mercbo.failures import Always, Discounted, Weighed, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
 from mercbo.history import History, Marked, mark
+from mercbo.improvement import Improvement
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
@@ -86,6 +87,10 @@ class Optimizer:
         by the entry-point group ``mercbo.backends``) or any dimod sampler.
     model
         The statistical choices; `Model.paper()` for the paper's.
+    acquisition
+        "thompson": each suggestion minimises a function drawn from the posterior; batches are
+        diverse by themselves. "ei": each maximises the expected improvement on the best result,
+        where pending points are given drawn results (fantasies) first.
     repeats
         "never" asks for no point twice. "allow" is for noisy objectives: a point with a result may
         be asked for again where the model gains most from that, and `best` goes by the model.
@@ -110,6 +115,7 @@ class Optimizer:
         direction: str = "minimize",
         backend: object = "graph-cut",
         model: Model | None = None,
+        acquisition: str = "thompson",
         repeats: str = "never",
         n_initial: int | None = None,
         seed: int | None = None,
@@ -122,6 +128,7 @@ class Optimizer:
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
+        self.acquisition = choose("acquisition", acquisition, ["thompson", "ei"])
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
@@ -368,16 +375,28 @@ class Optimizer:
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
             return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
         draw = self._draw(number, rng, feasible, batch)
-        score = self._score(draw.sample)
-        return thompson(draw, score, self._kernel, self._sampler, self._incumbents, seen, rng=rng)
+        greedy = self.acquisition == "ei"
+        score = self._improvement(batch, rng) if greedy else self._weighed(draw.sample)
+        return lowest_new(
+            draw, score, self._kernel, self._sampler, self._incumbents, seen,
+            climbs=CLIMBS if greedy else None, rng=rng,
+        )  # fmt: skip
 
-    def _score(self, sample: Sample) -> Sample:
-        """What an ask minimises: a sampled function, weighed by the chance that the evaluation
-        works where some have failed."""
+    def _weighed(self, sample: Sample) -> Sample:
+        """A sampled function, weighed by the chance that the evaluation works where some have
+        failed."""
         works = self._works()
         if isinstance(works, Always):
             return sample
         return Weighed(sample, works, float(sample.path(self._incumbents[:LEADERS]).min()))
+
+    def _improvement(self, batch: Sequence[Rows], rng: np.random.Generator) -> Sample:
+        """Expected improvement, with the same regard for failures."""
+        waiting = self._history.stack(self._history.pending)
+        pending = np.concatenate([waiting, *(row[np.newaxis] for row in batch)])
+        score = Improvement.of(self._model_of_now().posteriors, pending, rng=rng)
+        works = self._works()
+        return score if isinstance(works, Always) else Discounted(score, works)
 
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""
@@ -473,6 +492,7 @@ class Optimizer:
             "direction": self.direction,
             "backend": self.backend if isinstance(self.backend, str) else None,
             "model": self.model.to_dict(),
+            "acquisition": self.acquisition,
             "repeats": self.repeats,
             "n_initial": self.n_initial,
             "entropy": self._entropy,
@@ -522,6 +542,7 @@ class Optimizer:
             direction=state["direction"],
             backend=named,
             model=Model(**state["model"]),
+            acquisition=state["acquisition"],
             repeats=state["repeats"],
             n_initial=state["n_initial"],
             seed=state["entropy"],

@@ -93,16 +93,30 @@ class Posterior:
 
     # -- prediction ----------------------------------------------------------------------------
 
-    @cached_property
-    def _alpha(self) -> Floats:
-        return self._sigma.solve(self.centred)
-
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and variance of the noise-free function at `rows`, in standardised units."""
+        mean, variance = self.means(rows, self.data.y[:, np.newaxis])
+        return mean[:, 0], variance
+
+    def means(self, rows: Rows, results: Floats) -> tuple[Floats, Floats]:
+        """Means (R, S) given each column of `results` (N, S) in place of y, and variance (R,)."""
         cross = self._covariance(rows, self.data.hot)
         half = self._sigma.half_solve(cross.T)
         variance = self._variance(rows) - np.einsum("nr,nr->r", half, half)
-        return self.hyper.mean + cross @ self._alpha, np.maximum(variance, 0.0)
+        alpha = self._sigma.solve(results - self.hyper.mean)
+        return self.hyper.mean + cross @ alpha, np.maximum(variance, 0.0)
+
+    def results_at(self, rows: Rows, count: int, *, rng: np.random.Generator) -> Floats:
+        """(R, count): results, noise included, drawn jointly at some rows."""
+        mean, _ = self.predict(rows)
+        half = self._sigma.half_solve(self._covariance(rows, self.data.hot).T)
+        between = self._covariance(rows, self.kernel.onehot(rows)) - half.T @ half
+        noisy = cholesky(between + self.hyper.noise * np.eye(len(rows)))
+        return mean[:, np.newaxis] + noisy.lower @ rng.standard_normal((len(rows), count))
+
+    def given(self, rows: Rows, values: Floats) -> Posterior:
+        """The posterior with results at more rows, the hyper-parameters as they are."""
+        return Posterior(self.model, self.data.and_at(rows, values), self.hyper)
 
     def _variance(self, rows: Rows) -> Floats:
         """(R,): prior variance."""

@@ -11,9 +11,12 @@ from typing import Any
 from mercbo.errors import StateError
 
 FORMAT = "mercbo run"
-VERSION = 2
-# What files of version 1 do not say.
-SINCE_VERSION_2: dict[str, Any] = {"repeats": "never", "errors": None, "retries": []}
+VERSION = 3
+# What older files do not say: version -> entries that came with it.
+SINCE: dict[int, dict[str, Any]] = {
+    2: {"repeats": "never", "errors": None, "retries": []},
+    3: {"acquisition": "thompson"},
+}
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
@@ -60,7 +63,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path}: written by a newer mercbo (file version {version}, "
             f"this one reads up to {VERSION}); update mercbo to read it"
         )
-    return {**SINCE_VERSION_2, **state} if version == 1 else state
+    for since, entries in SINCE.items():
+        if version < since:
+            state = {**entries, **state}
+    return state
 
 
 def _mode(target: Path) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mercbo import BackendError, Model, Optimizer, Space
-from mercbo.acquisition import Moves, thompson
+from mercbo.acquisition import Moves, lowest_new
 from mercbo.arrays import keys
 
 
@@ -78,7 +78,7 @@ def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
     for last in (0, 50, len(rows) - 1):
         seen = set(keys(np.delete(rows, last, axis=0)))
         draw, rng = opt.draw(), np.random.default_rng(0)
-        row = thompson(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
+        row = lowest_new(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
         assert row is not None
         assert (row == rows[last]).all()
 

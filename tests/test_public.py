@@ -25,8 +25,8 @@ PUBLIC = {
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
     "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "inference",
-    "slicing", "model", "samples", "posterior", "failures", "quadratic", "design", "acquisition",
-    "history", "surrogate", "snapshot", "optimizer", "testing",
+    "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
+    "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 
 

@@ -35,6 +35,8 @@ OURS = {
     "mercbo": "default",
     "mercbo-paper": "paper",
     "mercbo-paper-quick": "paper-quick",
+    "mercbo-ei": "ei",
+    "mercbo-thompson": "thompson",
     "mercbo-hmc": "hmc",
     "mercbo-truncated": "truncated",
     "mercbo-no-refine": "no-refine",

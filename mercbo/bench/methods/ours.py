@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,18 @@ from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 
-# name of the setting -> model and backend
-SETTINGS: dict[str, tuple[Model, str]] = {
-    "default": (Model(), "graph-cut"),
-    "paper": (Model.paper(), "graph-cut"),
+# name of the setting -> what it passes to `Optimizer`
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {"model": Model.paper()},
     # one sweep of slice sampling per ask in place of ten
-    "paper-quick": (replace(Model.paper(), sweeps=1), "graph-cut"),
-    "hmc": (Model(inference="hmc"), "graph-cut"),
-    "truncated": (Model(posterior="truncated", refine=False), "graph-cut"),
-    "no-refine": (Model(refine=False), "graph-cut"),
-    "annealing": (Model(), "annealing"),
+    "paper-quick": {"model": replace(Model.paper(), sweeps=1)},
+    "ei": {"acquisition": "ei"},
+    "thompson": {"acquisition": "thompson"},
+    "hmc": {"model": Model(inference="hmc")},
+    "truncated": {"model": Model(posterior="truncated", refine=False)},
+    "no-refine": {"model": Model(refine=False)},
+    "annealing": {"backend": "annealing"},
 }
 
 
@@ -28,8 +31,7 @@ class Mercbo:
     """An `Optimizer` behind the interface of the benchmark."""
 
     def __init__(self, space: Space, seed: int, setting: str) -> None:
-        model, backend = SETTINGS[setting]
-        self.optimizer = Optimizer(space, model=model, backend=backend, seed=seed)
+        self.optimizer = Optimizer(space, seed=seed, **SETTINGS[setting])
         self.space = space
 
     def ask(self) -> Rows:

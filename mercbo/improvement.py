@@ -1,0 +1,114 @@
+"""Expected improvement on the full Gaussian process, alone and in batches.
+
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| mean   | posterior mean of the noise-free function, one per fantasy                  | (R, S) |
+| sd     | its posterior standard deviation, which does not depend on results          | (R, 1) |
+| best   | the lowest posterior mean at a point with a result, or a pending one        | (S,)   |
+| z      | (best - mean) / sd                                                          | (R, S) |
+| EI     | E max(best - f, 0) = sd (phi(z) + z Phi(z)), averaged over S and all states | (R,)   |
+
+Points that are pending (asked for by others, or earlier in the same batch) have no results yet.
+S sets of results are drawn for them from the posterior, jointly, and added to the data: what is
+improved on is then what those points may well have found, and the uncertainty around them is gone.
+With nothing pending there is one "fantasy", the data themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx, logsumexp, ndtr
+
+from mercbo.arrays import Floats, Rows
+from mercbo.kernel import Kernel
+from mercbo.posterior import Posterior
+
+# Sets of results drawn for pending points, over all states of the hyper-parameters together.
+FANTASIES = 16
+# Rows predicted at a time.
+CHUNK = 1024
+# A standard deviation below this is rounding: the point is known.
+LEAST_SD = 1e-9
+# Below this z the direct formula of EI cancels; further down its tail is phi(z) / z^2.
+DIRECT, TAIL = -1.0, -1e3
+LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+def log_improvement(mean: Floats, variance: Floats, best: Floats | float) -> Floats:
+    """log EI, accurate where EI itself would underflow.
+
+    >>> float(np.exp(log_improvement(np.zeros(1), np.ones(1), 0.0))[0])  # 1 / sqrt(2 pi)
+    0.3989422804014327
+    """
+    sd = np.maximum(np.sqrt(variance), LEAST_SD)
+    z = (best - mean) / sd
+    log_phi = -0.5 * z**2 - LOG_ROOT_2PI
+    near, far = np.maximum(z, DIRECT), np.clip(z, TAIL, DIRECT)
+    direct = np.log(np.exp(-0.5 * near**2 - LOG_ROOT_2PI) + near * ndtr(near))
+    # Phi(z) / phi(z) = sqrt(pi / 2) erfcx(-z / sqrt 2)
+    ratio = log_phi + np.log1p(far * np.sqrt(0.5 * np.pi) * erfcx(-far / np.sqrt(2.0)))
+    tail = log_phi - 2.0 * np.log(np.maximum(np.abs(z), 1.0))
+    parts = np.where(z > DIRECT, direct, np.where(z > TAIL, ratio, tail))
+    return np.asarray(np.log(sd) + parts)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A posterior with some sets of results for the pending points, and what to improve on."""
+
+    posterior: Posterior  # given the data and, for its variance, the pending points
+    results: Floats  # (M, S), standardised
+    best: Floats  # (S,)
+
+    @classmethod
+    def of(
+        cls, posterior: Posterior, pending: Rows, fantasies: int, *, rng: np.random.Generator
+    ) -> Belief:
+        results = posterior.data.y[:, np.newaxis]
+        if len(pending):
+            drawn = posterior.results_at(pending, fantasies, rng=rng)  # (P, S)
+            results = np.concatenate([np.repeat(results, fantasies, axis=1), drawn])
+            posterior = posterior.given(pending, drawn.mean(axis=1))
+        means, _ = posterior.means(posterior.data.rows, results)
+        return cls(posterior, results, means.min(axis=0))
+
+    def log_improvements(self, rows: Rows) -> Floats:
+        """(R, S)."""
+        means, variance = self.posterior.means(rows, self.results)
+        return log_improvement(means, variance[:, np.newaxis], self.best)
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Minus the log of EI averaged over beliefs: a function to descend, as `samples.Sample`."""
+
+    kernel: Kernel
+    beliefs: Sequence[Belief]
+
+    @classmethod
+    def of(
+        cls, posteriors: Sequence[Posterior], pending: Rows, *, rng: np.random.Generator
+    ) -> Improvement:
+        each = -(-FANTASIES // len(posteriors))
+        beliefs = [Belief.of(posterior, pending, each, rng=rng) for posterior in posteriors]
+        return cls(posteriors[0].kernel, beliefs)
+
+    def path(self, rows: Rows) -> Floats:
+        parts = [self._path(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _path(self, rows: Rows) -> Floats:
+        logs = np.concatenate([b.log_improvements(rows) for b in self.beliefs], axis=1)
+        return np.asarray(np.log(logs.shape[1]) - logsumexp(logs, axis=1))
+
+    value = path
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        kernel = self.kernel
+        moved = np.repeat(rows, kernel.levels, axis=0)
+        at = np.tile(np.arange(kernel.levels), len(rows))
+        moved[np.arange(len(moved)), kernel.level_variable[at]] = kernel.level_value[at]
+        return self.path(moved).reshape(len(rows), kernel.levels)
