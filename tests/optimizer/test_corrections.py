@@ -374,7 +374,7 @@ def test_a_file_of_version_1_still_loads(tmp_path):
     assert (opt.repeats, opt.direction, opt.model) == ("never", "maximize", Model())
     assert opt.ask() == S
     opt.save(path)
-    assert snapshot.read(path)["version"] == 2
+    assert snapshot.read(path)["version"] == snapshot.VERSION
     assert Optimizer.load(path).to_dict() == opt.to_dict()
 
 
