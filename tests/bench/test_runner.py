@@ -182,7 +182,7 @@ def test_the_commands_play_and_report(tmp_path: Path) -> None:
     assert "4 of 4 runs are in" in done.output
     done = CliRunner().invoke(app, ["bench", "report", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "### nk-8-2 (relocated) (2 runs" in done.output
+    assert "### nk-8-2 (relocated) (2 runs, mean optimum -0." in done.output
     assert (tmp_path / "report.md").exists()
     assert (tmp_path / "convergence-nk-8-2--relocated.svg").exists()
 
