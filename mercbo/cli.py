@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -41,14 +44,11 @@ def bench_backends(
     """Compare every backend, and peers, on the same posterior draws."""
     from mercbo.bench import backends
 
+    counts = parse_problems(problems)
     console = Console()
-    with console.status("starting") as status:
+    with console.status("starting") as status, named_errors():
         rows = backends.run(
-            parse_problems(problems),
-            out,
-            data=data,
-            cp_sat_seconds=cp_sat_seconds,
-            progress=status.update,
+            counts, out, data=data, cp_sat_seconds=cp_sat_seconds, progress=status.update
         )
     table = backends.summarise(rows)
     text = backends.markdown(table)
@@ -119,15 +119,17 @@ def bench_run(
         "bench"
     ),
 ) -> None:
-    """Play methods on problems; killed and started again, it goes on."""
+    """Play methods on problems; killed and started again, it goes on.
+
+    Runs that failed are listed at the end, and the exit code is then 1.
+    """
     from rich.progress import Progress
 
     from mercbo.bench import runner
-    from mercbo.errors import MercboError
 
     if budget != "published" and not budget.isdigit():
         raise typer.BadParameter(f"--budget {budget!r} is neither a number nor 'published'")
-    try:
+    with named_errors():
         tasks = runner.tasks_of(
             names_of(problems),
             names_of(methods),
@@ -144,11 +146,11 @@ def bench_run(
                 shown.update(bar, completed=done, description=what)
 
             failures = runner.run_all(tasks, out, jobs=jobs, progress=progress)
-    except MercboError as error:
-        raise typer.BadParameter(str(error)) from None
     for failed in failures:
         typer.echo(f"failed: {' '.join(map(str, failed.task.key))}: {failed.error}", err=True)
     typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / runner.FILE}")
+    if failures:
+        raise typer.Exit(1)
 
 
 @bench.command("report")
@@ -157,17 +159,25 @@ def bench_report(
 ) -> None:
     """Tables and plots of the runs in a folder."""
     from mercbo.bench import report
-    from mercbo.errors import MercboError
 
-    try:
+    with named_errors():
         curves, failures = report.load(out)
-    except MercboError as error:
-        raise typer.BadParameter(str(error)) from None
     text = report.markdown(curves, failures)
     (out / "report.md").write_text(text + "\n", encoding="utf-8")
     typer.echo(text)
     for path in report.plot(curves, out):
         typer.echo(f"wrote {path}", err=True)
+
+
+@contextlib.contextmanager
+def named_errors() -> Iterator[None]:
+    """What was wrong, or is to be installed, as a message without a traceback."""
+    from mercbo.errors import MercboError
+
+    try:
+        yield
+    except (MercboError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def names_of(text: str) -> list[str]:
@@ -176,22 +186,39 @@ def names_of(text: str) -> list[str]:
     >>> names_of("mercbo, random,mercbo")
     ['mercbo', 'random']
     """
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise typer.BadParameter(f"{text!r} holds no name")
+    return names
 
 
 def parse_problems(text: str) -> dict[str, tuple[int, int]]:
-    """``"ising:2x5,dna:1x3"`` -> name: (instances, draws each)."""
-    from mercbo.errors import hint
-    from mercbo.problems import PROBLEMS
+    """``"ising:2x5,dna:ARX:1x3"`` -> name: (instances, draws each), 1x1 where none are given.
+
+    >>> parse_problems("ising:2x5, nk-12-2, dna:ARX:1x3")
+    {'ising': (2, 5), 'nk-12-2': (1, 1), 'dna:ARX': (1, 3)}
+    """
+    from mercbo.problems.catalogue import find
 
     parsed = {}
-    for part in text.split(","):
-        name, _, counts = part.strip().partition(":")
-        instances, _, each = (counts or "1x1").partition("x")
-        if name not in PROBLEMS:
-            known = list(PROBLEMS)
-            raise typer.BadParameter(f"{name!r} is not one of {known}{hint(name, known)}")
-        if not (instances.isdigit() and each.isdigit()):
-            raise typer.BadParameter(f"{part!r} is not of the form name:INSTANCESxDRAWS")
-        parsed[name] = (int(instances), int(each))
+    for part in names_of(text):
+        name, instances, each = split_counts(part)
+        with named_errors():
+            find(name)
+        parsed[name] = (instances, each)
     return parsed
+
+
+def split_counts(part: str) -> tuple[str, int, int]:
+    """``"dna:ARX:1x3"`` -> "dna:ARX", 1, 3.
+
+    A factor is the only thing but counts that may stand behind a colon, and none is called 1x3.
+    """
+    from mercbo.problems.catalogue import FACTORS
+
+    name, colon, counts = part.rpartition(":")
+    if colon and (found := re.fullmatch("([0-9]+)x([0-9]+)", counts)):
+        return name, int(found[1]), int(found[2])
+    if colon and f"{name}:FACTOR" not in FACTORS:
+        raise typer.BadParameter(f"{part!r} is not of the form NAME:INSTANCESxDRAWS")
+    return part, 1, 1

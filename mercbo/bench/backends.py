@@ -27,7 +27,8 @@ import numpy as np
 
 from mercbo import backend
 from mercbo.optimizer import Optimizer
-from mercbo.problems import PROBLEMS, Problem
+from mercbo.problems import Problem
+from mercbo.problems.catalogue import find
 from mercbo.quadratic import Draw
 
 # Results told before draws are taken: the initial ones and some of the optimizer's own.
@@ -146,14 +147,20 @@ def run(
     cp_sat_seconds: float = 5.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Measurement]:
-    """Measure every problem (name: instances, draws each); one JSON line per measurement."""
+    """Measure every problem (name: instances, draws each); one JSON line per measurement.
+
+    A problem that cannot be made is an error before anything is measured.
+    """
+    makers = {name: find(name) for name in problems}
+    for make in makers.values():
+        make(0, data)
     out.mkdir(parents=True, exist_ok=True)
     solvers = contenders(cp_sat_seconds)
     rows: list[Measurement] = []
     with (out / "backends.jsonl").open("w", encoding="utf-8") as file:
         file.write(json.dumps(header()) + "\n")
         for name, (instances, each) in problems.items():
-            for number, draw in enumerate(draws_of(PROBLEMS[name], instances, each, data)):
+            for number, draw in enumerate(draws_of(makers[name], instances, each, data)):
                 progress(f"{name}: draw {number + 1} of {instances * each}")
                 bits = float(np.log2(draw.space.sizes.astype(float)).sum())
                 for solver in solvers:

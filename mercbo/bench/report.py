@@ -3,19 +3,21 @@
 | symbol | meaning                                                                          |
 |--------|----------------------------------------------------------------------------------|
 | best   | lowest value up to and including an evaluation, by problem, method and run       |
-| regret | (best - lowest) / (start - lowest) at the end of a run: `lowest` is the optimum, |
-|        | or the lowest that any method found on the same run, `start` the lowest initial  |
-|        | value; 0 is the best there is, 1 no gain at all                                  |
+| regret | (best - lowest) / (start - lowest) at the end of a run: `lowest` is the optimum  |
+|        | of that run, where the file has it, or the lowest that any method found on it,   |
+|        | `start` the lowest initial value; 0 is the best there is, 1 no gain at all       |
 | wins   | runs on which the first method ended lower than another, paired by run           |
 | p      | two-sided sign test of wins against losses, ties left out                        |
 | rank   | place among the methods on one run, ties sharing the mean of their places        |
 
-Only runs that all methods of a problem have finished are compared.
+Only runs that all methods of a problem have finished are compared. So that a method which was
+hardly played does not take a problem away from the others, those with fewer than half of the most
+runs are left out (`comparable`). The report says who lacks which runs, and who is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,18 +36,23 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Curves:
-    """The runs of one problem that all its methods have finished."""
+    """The runs of one problem that are compared."""
 
     problem: str
     runs: tuple[int, ...]
     best: dict[str, Floats]  # method -> (runs, evaluations), NaN while there is none
     ask: dict[str, float]  # method -> median seconds of an ask
     initial: int
-    optimum: float | None = None
+    optimum: Floats  # (runs,): NaN where it is not known
+    lacking: dict[str, tuple[int, ...]]  # method, left out or not -> runs that others finished
 
     @property
     def methods(self) -> list[str]:
         return list(self.best)
+
+    @property
+    def left_out(self) -> list[str]:
+        return [method for method in self.lacking if method not in self.best]
 
     @property
     def length(self) -> int:
@@ -56,7 +63,7 @@ class Curves:
         return np.asarray(self.best[method][:, self.length - 1])
 
 
-def load(out: Path, optima: dict[str, float] | None = None) -> tuple[list[Curves], list[str]]:
+def load(out: Path) -> tuple[list[Curves], list[str]]:
     """The curves of each problem, and a line for each run that failed."""
     path = Path(out) / FILE
     if not path.exists():
@@ -64,8 +71,12 @@ def load(out: Path, optima: dict[str, float] | None = None) -> tuple[list[Curves
     values: dict[str, dict[str, dict[int, list[float]]]] = {}
     asks: dict[tuple[str, str], list[float]] = {}
     initial: dict[str, int] = {}
+    optima: dict[tuple[str, int], float] = {}
     failures: dict[tuple[str, str, int], str] = {}
+    everyone: dict[str, dict[int, list[float]]] = {}  # every method, without any run
     for line in read(path):
+        if "method" in line:
+            everyone.setdefault(line["method"], {})
         if "error" in line:
             key = (line["problem"], line["method"], line["run"])
             failures[key] = f"{line['method']} on {line['problem']}, run {key[2]}: {line['error']}"
@@ -75,15 +86,17 @@ def load(out: Path, optima: dict[str, float] | None = None) -> tuple[list[Curves
         failures.pop((problem, method, run), None)
         best = np.nan if line["best"] is None else float(line["best"])
         values.setdefault(problem, {}).setdefault(method, {}).setdefault(run, []).append(best)
+        if line.get("optimum") is not None:
+            optima[problem, run] = float(line["optimum"])
         if line["ask"] is None:
             initial[problem] = max(initial.get(problem, 0), line["index"] + 1)
         else:
             asks.setdefault((problem, method), []).append(line["ask"])
     curves = [
-        _curves(problem, methods, asks, initial.get(problem, 0), (optima or {}).get(problem))
+        _curves(problem, {**everyone, **methods}, asks, initial.get(problem, 0), optima)
         for problem, methods in values.items()
     ]
-    return [c for c in curves if c.runs], list(failures.values())
+    return curves, list(failures.values())
 
 
 def _curves(
@@ -91,16 +104,40 @@ def _curves(
     methods: dict[str, dict[int, list[float]]],
     asks: dict[tuple[str, str], list[float]],
     initial: int,
-    optimum: float | None,
+    optima: dict[tuple[str, int], float],
 ) -> Curves:
-    common = sorted(set.intersection(*(set(runs) for runs in methods.values())))
-    shortest = min((len(runs[run]) for runs in methods.values() for run in common), default=0)
-    best = {
-        method: np.array([runs[run][:shortest] for run in common], dtype=float)
-        for method, runs in methods.items()
-    }
-    seconds = {m: float(np.median(asks.get((problem, m), [np.nan]))) for m in methods}
-    return Curves(problem, tuple(common), best, seconds, initial, optimum)
+    compared, common = comparable({method: set(runs) for method, runs in methods.items()})
+    shortest = min(len(methods[method][run]) for method in compared for run in common)
+    finished = sorted(set().union(*methods.values()))
+    lacking = {m: tuple(r for r in finished if r not in runs) for m, runs in methods.items()}
+    return Curves(
+        problem,
+        tuple(common),
+        {m: np.array([methods[m][run][:shortest] for run in common]) for m in compared},
+        {m: float(np.median(asks.get((problem, m), [np.nan]))) for m in compared},
+        initial,
+        np.array([optima.get((problem, run), np.nan) for run in common]),
+        {method: runs for method, runs in lacking.items() if runs},
+    )
+
+
+def comparable(finished: Mapping[str, Set[int]]) -> tuple[list[str], list[int]]:
+    """The methods to compare, and the runs that all of them have finished: at least one of each.
+
+    Left out are methods with fewer than half of the most runs, and such as share no run with the
+    ones that have as many or more.
+
+    >>> comparable({"a": {0, 1, 2, 3}, "b": {2, 3, 4}, "c": {2}, "d": {5, 6}, "e": set()})
+    (['a', 'b'], [2, 3])
+    """
+    most = max(len(runs) for runs in finished.values())
+    common = set().union(*finished.values())
+    kept = set()
+    for method in sorted(finished, key=lambda method: -len(finished[method])):
+        if 2 * len(finished[method]) >= most and common & finished[method]:
+            common &= finished[method]
+            kept.add(method)
+    return [method for method in finished if method in kept], sorted(common)
 
 
 # -- numbers -----------------------------------------------------------------------------------
@@ -115,10 +152,8 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 def regrets(curves: Curves) -> dict[str, Floats]:
     """method -> (runs,) normalised regret."""
     ends = {method: curves.last(method) for method in curves.methods}
-    lowest = np.nanmin(list(ends.values()), axis=0)
-    if curves.optimum is not None:
-        lowest = np.minimum(lowest, curves.optimum)
-    start = curves.best[curves.methods[0]][:, max(curves.initial - 1, 0)]
+    lowest = np.fmin.reduce([*ends.values(), curves.optimum])
+    start = curves.best[curves.methods[0]][:, min(max(curves.initial, 1), curves.length) - 1]
     width = np.where(start - lowest > 0, start - lowest, 1.0)
     return {method: np.asarray((end - lowest) / width) for method, end in ends.items()}
 
@@ -146,10 +181,10 @@ def duel(one: Floats, other: Floats) -> Duel:
 
 
 def ranks(curves: Sequence[Curves]) -> tuple[list[str], Floats]:
-    """The methods that all problems share, and their ranks on every run, (runs, methods)."""
+    """The methods compared on all problems, and their ranks on every run, (runs, methods)."""
     shared = [m for m in curves[0].methods if all(m in c.methods for c in curves)]
     rows = []
-    for curve in curves:
+    for curve in curves if shared else ():
         ends = np.stack([curve.last(method) for method in shared], axis=1)
         ends = np.where(np.isnan(ends), np.inf, ends)
         size = 1.0 + np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
@@ -180,9 +215,8 @@ def problem_table(curves: Curves) -> str:
     first = curves.methods[0]
     heads = [f"best after {mark}" for mark in marks]
     columns = ["method", *heads, "regret", f"{first} wins-ties-losses (p)", "s per ask"]
-    known = "" if curves.optimum is None else f", optimum {curves.optimum:.5g}"
     lines = [
-        f"### {curves.problem} ({len(curves.runs)} runs{known})",
+        f"### {curves.problem} ({counted(curves.runs)}{optimum_shown(curves.optimum)})",
         "",
         f"| {' | '.join(columns)} |",
         "|---" * len(columns) + "|",
@@ -196,7 +230,53 @@ def problem_table(curves: Curves) -> str:
         cells.append("" if method == first else pairs)
         cells.append(f"{curves.ask[method]:.2g}")
         lines.append(f"| {method} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *coverage(curves)])
+
+
+def coverage(curves: Curves) -> list[str]:
+    """Who lacks which runs, and who is left out; nothing where all have all."""
+    if not curves.lacking:
+        return []
+    finished = {run for runs in (curves.runs, *curves.lacking.values()) for run in runs}
+    lines = [
+        "",
+        f"Compared on {len(curves.runs)} of {counted(finished)}, "
+        f"those that all methods in the table have finished ({spans(curves.runs)}):",
+        "",
+    ]
+    for method, runs in curves.lacking.items():
+        which = "every run" if len(runs) == len(finished) else f"{counted(runs)} ({spans(runs)})"
+        role = " is left out: it" if method in curves.left_out else ""
+        lines.append(f"- {method}{role} lacks {which}")
+    return lines
+
+
+def counted(runs: Collection[int]) -> str:
+    return f"{len(runs)} run" if len(runs) == 1 else f"{len(runs)} runs"
+
+
+def spans(runs: Sequence[int]) -> str:
+    """Sorted runs in the form that `mercbo bench run` takes.
+
+    >>> spans([0, 1, 2, 7, 9, 10])
+    '0-2,7,9-10'
+    """
+    groups: list[list[int]] = []
+    for run in runs:
+        if groups and run == groups[-1][-1] + 1:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return ",".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+
+
+def optimum_shown(optimum: Floats) -> str:
+    known = optimum[~np.isnan(optimum)]
+    if not len(known):
+        return ""
+    if len(known) < len(optimum):
+        return f", optimum known of {len(known)}"
+    return f", {'' if np.ptp(known) == 0 else 'mean '}optimum {known.mean():.5g}"
 
 
 def shown(mean: float, error: float) -> str:
@@ -205,6 +285,10 @@ def shown(mean: float, error: float) -> str:
 
 def rank_table(curves: Sequence[Curves]) -> str:
     methods, table = ranks(curves)
+    others = sorted({m for c in curves for m in [*c.methods, *c.left_out]} - set(methods))
+    outside = f"Not compared on every problem, and so not here: {', '.join(others)}."
+    if not methods:
+        return f"### All {len(curves)} problems\n\n{outside}"
     every = [regrets(curve) for curve in curves]
     regret = {m: float(np.mean([r[m].mean() for r in every])) for m in methods}
     lines = [
@@ -219,6 +303,8 @@ def rank_table(curves: Sequence[Curves]) -> str:
     if len(methods) > 1:
         gap = critical_difference(len(methods), len(table))
         lines += ["", f"Mean ranks closer than {gap:.2f} are not told apart (Nemenyi, 5 %)."]
+    if others:
+        lines += ["", outside]
     return "\n".join(lines)
 
 
@@ -268,8 +354,8 @@ def _convergence(curves: Curves) -> Any:
             axes.fill_between(
                 steps, mean - error, mean + error, color=line.get_color(), alpha=0.15, linewidth=0
             )
-    if curves.optimum is not None:
-        axes.axhline(curves.optimum, color="black", linewidth=0.8, linestyle=":")
+    if not np.isnan(curves.optimum).any():
+        axes.axhline(curves.optimum.mean(), color="black", linewidth=0.8, linestyle=":")
     axes.axvline(curves.initial, color="grey", linewidth=0.6, linestyle="--")
     axes.set_xlabel("evaluations")
     axes.set_ylabel("best value, mean ± 2 s.e.")

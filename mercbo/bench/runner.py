@@ -13,7 +13,8 @@ time.
 | point, value | as the user would see them, to be minimised; null where it failed          |
 | best         | the lowest value so far; null while there is none                          |
 | ask, tell    | seconds; the initial points are not asked for                              |
-| memory       | peak of the run's process and its children so far, MB                      |
+| memory       | peak of the run's process plus that of its largest child so far, MB        |
+| optimum      | the lowest value of this run's instance; null where it is not known        |
 
 A run is a pure function of (method, problem, run), apart from the times and the memory.
 """
@@ -34,6 +35,8 @@ import numpy as np
 
 from mercbo.bench.backends import header
 from mercbo.bench.methods import make as make_method
+from mercbo.bench.methods import maker as method_maker
+from mercbo.bench.methods.base import Method
 from mercbo.errors import SettingError
 from mercbo.problems import Problem
 from mercbo.problems import make as make_problem
@@ -88,9 +91,17 @@ def play(task: Task) -> Outcome:
 
 def evaluations(task: Task) -> Iterator[dict[str, Any]]:
     problem = task.instance()
+    left = task.length(problem) - len(problem.initial)
+    method = make_method(task.method, problem.space, task.run, max(left, 0))
+    try:
+        yield from _evaluations(task, problem, method)
+    finally:
+        getattr(method, "close", lambda: None)()
+
+
+def _evaluations(task: Task, problem: Problem, method: Method) -> Iterator[dict[str, Any]]:
     length = task.length(problem)
     initial = problem.initial[:length]
-    method = make_method(task.method, problem.space, task.run, length - len(initial))
     best = np.nan
     for index in range(length):
         started = time.perf_counter()
@@ -111,11 +122,9 @@ def evaluations(task: Task) -> Iterator[dict[str, Any]]:
             "best": number(best),
             "ask": asked - started if index >= len(initial) else None,
             "tell": told - evaluated,
-            "memory": memory(),
+            "memory": memory(method),
+            "optimum": problem.optimum,
         }
-    close = getattr(method, "close", None)
-    if close is not None:
-        close()
 
 
 def number(value: float) -> float | None:
@@ -123,10 +132,14 @@ def number(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def memory() -> float:
-    """Peak megabytes of this process and its children so far."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return round(sum(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024, 1)
+def memory(method: Method) -> float:
+    """Peak megabytes of this process so far, plus that of its largest child, running or ended."""
+    own, ended = (
+        resource.getrusage(who).ru_maxrss / 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    running = getattr(method, "memory", lambda: 0.0)()
+    return round(own + max(ended, running), 1)
 
 
 # -- the file ----------------------------------------------------------------------------------
@@ -204,10 +217,15 @@ def run_all(
     jobs: int = 1,
     progress: Callable[[Outcome | None, int, int], None] = lambda *_: None,
 ) -> list[Outcome]:
-    """Play the tasks that the folder does not hold yet; the outcomes that failed."""
+    """Play the tasks that the folder does not hold yet; the outcomes that failed.
+
+    A name that is not known, of a method or a problem, is an error before anything is played.
+    """
+    for name in dict.fromkeys(task.method for task in tasks):
+        method_maker(name)
+    lengths = {task.key: task.length(task.instance()) for task in tasks}
     out.mkdir(parents=True, exist_ok=True)
     path = out / FILE
-    lengths = {task.key: task.length(task.instance()) for task in tasks}
     # runs of other benchmarks in the same folder are kept as they are
     open_file(path, lambda key, count: lengths.get(key, count) == count)
     held = finished(path)

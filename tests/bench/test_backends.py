@@ -78,11 +78,46 @@ def test_disagreeing_proofs_are_seen() -> None:
     assert not proofs.agree([one, other])
 
 
-@pytest.mark.parametrize("text", ["isingg:1x1", "ising:1", "ising:axb"])
-def test_wrong_problems_are_named(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match=text.partition(":")[0]):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("isingg:1x1", "name='isingg' is not one of .*; did you mean 'ising'?"),
+        ("ising,labs40", "name='labs40' is not one of .*; did you mean 'labs-40'?"),
+        ("ising:1", "'ising:1' is not of the form NAME:INSTANCESxDRAWS"),
+        ("ising:axb", "'ising:axb' is not of the form NAME:INSTANCESxDRAWS"),
+        ("dna:ARX:2", "'dna:ARX:2' is not of the form NAME:INSTANCESxDRAWS"),
+        ("2x5", "name='2x5' is not one of"),
+        (" , ", "' , ' holds no name"),
+    ],
+)
+def test_wrong_problems_are_named(text: str, message: str) -> None:
+    with pytest.raises(typer.BadParameter, match=message):
         parse_problems(text)
 
 
 def test_problems_are_parsed() -> None:
     assert parse_problems("ising:2x5, dna") == {"ising": (2, 5), "dna": (1, 1)}
+    assert parse_problems("labs-41:1x2,nk-12-2,ehrlich-15-4:3x1") == {
+        "labs-41": (1, 2), "nk-12-2": (1, 1), "ehrlich-15-4": (3, 1),
+    }  # fmt: skip
+    # a factor and counts may both stand behind a colon
+    assert parse_problems("dna:2x3, dna:ARX, dna-bits:CRX:2x3") == {
+        "dna": (2, 3), "dna:ARX": (1, 1), "dna-bits:CRX": (2, 3),
+    }  # fmt: skip
+
+
+def test_a_problem_that_cannot_be_made_is_named_before_anything_is_measured(tmp_path) -> None:
+    out = tmp_path / "out"
+    for problems, message in [("ising,labs-1", "n=1"), ("ising,dna:ARX", "factor='ARX'")]:
+        done = CliRunner(env={"MERCBO_DATA": None}).invoke(
+            app, ["bench", "backends", "--out", str(out), "--problems", problems]
+        )
+        assert done.exit_code == 2
+        assert message in done.output
+        assert not out.exists()
+
+
+def test_sizes_of_ones_own_are_measured(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "HISTORY", 20)
+    rows = backends.run({"labs-7": (1, 1)}, tmp_path, cp_sat_seconds=1.0)
+    assert {row.problem for row in rows} == {"labs-7"}

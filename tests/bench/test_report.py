@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -18,23 +20,31 @@ VALUES = {
 }
 
 
+def run_lines(method: str, run: int, values: list[float], problem="toy", **more) -> list[dict]:
+    best = np.minimum.accumulate(values).tolist()
+    return [
+        {"method": method, "problem": problem, "run": run, "index": i, "value": v,
+         "best": b, "ask": None if i < 2 else 0.1 * (i + run), "tell": 0.0, **more}
+        for i, (v, b) in enumerate(zip(values, best, strict=True))
+    ]  # fmt: skip
+
+
+def write(folder: Path, *runs: list[dict]) -> Path:
+    lines = [{"versions": {}}, *(line for run in runs for line in run)]
+    (folder / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    lines = [{"versions": {}}]
-    for method, runs in VALUES.items():
-        for run, values in runs.items():
-            best = np.minimum.accumulate(values)
-            lines += [
-                {"method": method, "problem": "toy", "run": run, "index": i, "value": v,
-                 "best": b, "ask": None if i < 2 else 0.1 * (i + run), "tell": 0.0}
-                for i, (v, b) in enumerate(zip(values, best.tolist(), strict=True))
-            ]  # fmt: skip
-    lines.append({"method": "ours", "problem": "toy", "run": 3, "error": "ValueError: broke"})
+def folder(tmp_path: Path) -> Path:
+    runs = [
+        run_lines(method, run, values)
+        for method, by_run in VALUES.items()
+        for run, values in by_run.items()
+    ]
+    failed = [{"method": "ours", "problem": "toy", "run": 3, "error": "ValueError: broke"}]
     # only one method has finished run 4, so it is not compared
-    lines.append({"method": "ours", "problem": "toy", "run": 4, "index": 0, "value": -9.0,
-                  "best": -9.0, "ask": None, "tell": 0.0})  # fmt: skip
-    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return tmp_path
+    return write(tmp_path, *runs, failed, run_lines("ours", 4, [-9.0]))
 
 
 def test_curves_hold_the_runs_that_all_methods_finished(folder) -> None:
@@ -45,6 +55,9 @@ def test_curves_hold_the_runs_that_all_methods_finished(folder) -> None:
     assert failures == ["ours on toy, run 3: ValueError: broke"]
     # asks of runs 0, 1 and 2 at indices 2 and 3: 0.2 0.3 0.3 0.4 0.4 0.5
     assert curves.ask["ours"] == pytest.approx(0.35)
+    # the file is an old one, without optima
+    assert np.isnan(curves.optimum).all()
+    assert curves.lacking == {"theirs": (4,)}
 
 
 def test_means_and_errors(folder) -> None:
@@ -63,9 +76,128 @@ def test_regret_is_relative_to_the_best_of_the_run(folder) -> None:
     assert found["theirs"] == pytest.approx([1 / 3, 0, 0])
 
 
-def test_regret_is_relative_to_a_known_optimum(folder) -> None:
-    (curves,), _ = report.load(folder, {"toy": 0.0})
-    assert report.regrets(curves)["ours"] == pytest.approx([1 / 4, 2 / 6, 5 / 6])
+def test_regret_is_relative_to_the_optimum_of_the_run(tmp_path: Path) -> None:
+    optima = {0: 0.0, 1: -2.0}  # that of run 2 is not known
+    runs = [
+        run_lines(method, run, values, **({"optimum": optima.get(run)} if method == "ours" else {}))
+        for method, by_run in VALUES.items()
+        for run, values in by_run.items()
+    ]
+    (curves,), _ = report.load(write(tmp_path, *runs))
+    assert curves.optimum == pytest.approx([0.0, -2.0, np.nan], nan_ok=True)
+    # run 0: from 4 to 0; run 1: from 6 to -2; run 2: from 6 to the lowest found, 4
+    assert report.regrets(curves)["ours"] == pytest.approx([1 / 4, 4 / 8, 1 / 2])
+    assert report.regrets(curves)["theirs"] == pytest.approx([2 / 4, 4 / 8, 0])
+    assert "### toy (3 runs, optimum known of 2)" in report.markdown([curves])
+
+
+@pytest.mark.parametrize(
+    ("optima", "head"),
+    [
+        ([-1.0, -1.0], "(2 runs, optimum -1)"),
+        ([-1.0, -2.0], "(2 runs, mean optimum -1.5)"),
+        ([None, None], "(2 runs)"),
+    ],
+)
+def test_the_optimum_is_shown(tmp_path: Path, optima: list, head: str) -> None:
+    runs = [run_lines("ours", i, [2.0, 1.0, 0.5], optimum=o) for i, o in enumerate(optima)]
+    (curves,), _ = report.load(write(tmp_path, *runs))
+    assert f"### toy {head}" in report.markdown([curves])
+    (axes,) = report._convergence(curves).axes
+    assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"] == (
+        [] if None in optima else [np.mean(optima)]
+    )
+    plt.close("all")
+
+
+def test_an_optimum_that_was_rounded_up_gives_no_negative_regret(tmp_path: Path) -> None:
+    (curves,), _ = report.load(write(tmp_path, run_lines("ours", 0, [3.0, 2.0, 0.9], optimum=1.0)))
+    assert report.regrets(curves)["ours"] == pytest.approx([0.0])
+
+
+def test_runs_shorter_than_the_initial_points_are_compared(tmp_path: Path) -> None:
+    runs = [run_lines("ours", 0, [3.0]), run_lines("theirs", 0, [3.0, 2.0, 1.0])]
+    (curves,), _ = report.load(write(tmp_path, *runs))
+    assert report.regrets(curves)["theirs"] == pytest.approx([0.0])
+
+
+def test_a_run_on_which_everything_failed_has_no_regret(tmp_path: Path) -> None:
+    lines = [{**line, "best": None, "value": None} for line in run_lines("ours", 0, [1.0] * 3)]
+    (curves,), _ = report.load(write(tmp_path, lines))
+    assert np.isnan(report.regrets(curves)["ours"]).all()
+
+
+# -- who is compared on what -------------------------------------------------------------------
+
+
+def played(method: str, runs: list[int], problem: str = "toy") -> list[dict]:
+    """Runs that end at the run's number."""
+    return [line for run in runs for line in run_lines(method, run, [50.0, 40.0, run], problem)]
+
+
+def test_methods_with_less_than_half_of_the_runs_are_left_out(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        played("new", [3]),
+        played("ours", [0, 1, 2, 3, 4, 5]),
+        played("half", [1, 2, 3]),
+        played("most", [0, 1, 3, 4, 5]),
+        [{"method": "broken", "problem": "toy", "run": 0, "error": "BackendError: no licence"}],
+    )
+    (curves,), failures = report.load(tmp_path)
+    assert curves.runs == (1, 3)
+    assert curves.methods == ["ours", "half", "most"]
+    assert curves.left_out == ["new", "broken"]
+    assert curves.last("half").tolist() == [1, 3]
+    text = report.markdown([curves], failures)
+    assert "### toy (2 runs)" in text
+    assert (
+        "Compared on 2 of 6 runs, those that all methods in the table have finished (1,3):\n\n"
+        "- new is left out: it lacks 5 runs (0-2,4-5)\n"
+        "- half lacks 3 runs (0,4-5)\n"
+        "- most lacks 1 run (2)\n"
+        "- broken is left out: it lacks every run\n"
+    ) in text
+    assert "and so not here: broken, new." in text
+    assert "broken on toy, run 0: BackendError: no licence" in text
+
+
+def test_where_all_have_all_nothing_is_said(tmp_path: Path) -> None:
+    curves, _ = report.load(write(tmp_path, played("ours", [0, 1]), played("theirs", [1, 0])))
+    assert curves[0].lacking == {}
+    text = report.markdown(curves)
+    assert "Compared on" not in text
+    assert "not here" not in text
+
+
+def test_methods_without_a_run_in_common_do_not_wipe_each_other_out(tmp_path: Path) -> None:
+    write(tmp_path, played("ours", [0, 1]), played("theirs", [2, 3]), played("third", [1, 2]))
+    (curves,), _ = report.load(tmp_path)
+    assert (curves.methods, curves.runs, curves.left_out) == (["ours", "third"], (1,), ["theirs"])
+
+
+def test_a_method_not_played_on_a_problem_is_left_out_there(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        *(played(method, [0, 1], problem) for method in ("ours", "theirs") for problem in "ab"),
+        played("third", [0, 1], "a"),
+    )
+    curves, _ = report.load(tmp_path)
+    assert [c.methods for c in curves] == [["ours", "theirs", "third"], ["ours", "theirs"]]
+    text = report.markdown(curves)
+    assert "- third is left out: it lacks every run" in text
+    assert "### All 2 problems (4 runs)" in text
+    assert "Not compared on every problem, and so not here: third." in text
+
+
+def test_problems_without_a_method_in_common_have_no_ranks(tmp_path: Path) -> None:
+    write(tmp_path, played("ours", [0], "a"), played("theirs", [0], "b"))
+    curves, _ = report.load(tmp_path)
+    assert (
+        "### All 2 problems\n\nNot compared on every problem, and so not here: ours, theirs."
+        in (report.markdown(curves))
+    )
+    assert "ranks.png" not in {path.name for path in report.plot(curves, tmp_path)}
 
 
 def test_wins_ties_and_losses(folder) -> None:

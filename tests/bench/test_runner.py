@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from mercbo import SettingError
+from mercbo import SettingError, Space
+from mercbo.arrays import Rows
 from mercbo.bench import runner
+from mercbo.bench.methods import METHODS
+from mercbo.bench.methods import make as make_method
 from mercbo.bench.runner import FILE, Task, run_all, runs_of, tasks_of
 from mercbo.cli import app
 
 TIMES = {"ask", "tell", "memory"}
+KEYS = {"method", "problem", "run", "index", "point", "value", "best", "optimum"}
+
+
+def unframed(text: str) -> str:
+    """An error message without its frame and line ends."""
+    return " ".join(word for word in text.split() if word != "\u2502")
 
 
 def small_tasks(methods=("random", "mercbo"), runs=(0, 1)) -> list[Task]:
@@ -41,7 +51,8 @@ def test_every_evaluation_is_on_file(whole: Path) -> None:
     assert "versions" in head
     assert len(lines) == 2 * 2 * 24
     for line in lines:
-        assert set(line) == {"method", "problem", "run", "index", "point", "value", "best", *TIMES}
+        assert set(line) == KEYS | TIMES
+        assert line["optimum"] == pytest.approx(-100 / 13)  # -n^2 / E, Packebusch and Mertens
         assert line["problem"] == "labs-10 (relocated)"
         assert (line["ask"] is None) == (line["index"] < 20)
     for method in ("random", "mercbo"):
@@ -98,6 +109,48 @@ def test_another_budget_plays_a_run_again(whole: Path, tmp_path: Path) -> None:
     assert counts["mercbo", "labs-10 (relocated)", 0] == 24
 
 
+class Stub:
+    """Random search in a process of its own, by what it says."""
+
+    closed = False
+
+    def __init__(self, space: Space, seed: int, evaluations: int) -> None:
+        self.method = make_method("random", space, seed, evaluations)
+        self.told = 0
+
+    def ask(self) -> Rows:
+        return self.method.ask()
+
+    def tell(self, row: Rows, value: float) -> None:
+        self.told += 1
+        if self.told > 22:
+            raise ValueError("enough")
+        self.method.tell(row, value)
+
+    def memory(self) -> float:
+        return 1e6 * self.told
+
+    def close(self) -> None:
+        Stub.closed = True
+
+
+def test_a_method_tells_its_memory_and_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "stub", Stub)
+    lines = runner.play(Task("stub", "labs-10", 0, budget=22)).evaluations
+    own = [line["memory"] - 1e6 * (line["index"] + 1) for line in lines]
+    assert len(own) == 22
+    # what is left is this process, in MB
+    assert all(10 < mb < 1e5 for mb in own)
+    monkeypatch.setattr(Stub, "closed", False)
+    assert runner.play(Task("stub", "labs-10", 0, budget=24)).error == "ValueError: enough"
+    assert Stub.closed
+
+
+def test_an_unknown_optimum_is_null() -> None:
+    (line, *_) = runner.play(Task("random", "labs-90", 0, budget=1)).evaluations
+    assert line["optimum"] is None
+
+
 def test_a_failing_method_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     failing = "worker:false"
     failures = run_all(small_tasks((failing, "random"), (0,)), tmp_path)
@@ -129,7 +182,7 @@ def test_the_commands_play_and_report(tmp_path: Path) -> None:
     assert "4 of 4 runs are in" in done.output
     done = CliRunner().invoke(app, ["bench", "report", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "### nk-8-2 (relocated) (2 runs" in done.output
+    assert "### nk-8-2 (relocated) (2 runs, mean optimum -0." in done.output
     assert (tmp_path / "report.md").exists()
     assert (tmp_path / "convergence-nk-8-2--relocated.svg").exists()
 
@@ -138,11 +191,46 @@ def test_the_commands_play_and_report(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--problems", "nk-8-3x", "--methods", "random"], "nk-8-3x"),
+        (["--problems", "nk-8-2,isin", "--methods", "random"], "did you mean 'ising'?"),
+        (["--problems", "nk-8-2", "--methods", "random,mercboo"], "did you mean 'mercbo'?"),
+        (["--problems", "nk-8-2", "--methods", "random,worker:a 'b"], "No closing quotation"),
+        (["--problems", ",", "--methods", "random"], "holds no name"),
         (["--problems", "nk-8-2", "--methods", "random", "--budget", "many"], "many"),
         (["--problems", "nk-8-2", "--methods", "random", "--runs", "x"], "runs="),
     ],
 )
 def test_wrong_options_are_named(options: list[str], message: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["bench", "run", *options, "--out", str(tmp_path)])
-    assert done.exit_code != 0
-    assert message in done.output
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["bench", "run", *options, "--out", str(out)])
+    assert done.exit_code == 2
+    assert message in unframed(done.output)
+    assert not out.exists()
+
+
+def test_a_problem_whose_package_is_missing_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "RNA", None)
+    options = ["--problems", "rna-12", "--methods", "random", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["bench", "run", *options])
+    assert done.exit_code == 2
+    assert "pip install ViennaRNA" in unframed(done.output)
+
+
+def test_a_missing_peer_is_reported_at_the_end_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "python"  # one without any packages
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setenv("MERCBO_PEERS_PYTHON", str(bare))
+    monkeypatch.delenv("MERCBO_PEER_NEVERGRAD_PYTHON", raising=False)
+    options = ["--problems", "nk-8-2", "--methods", "nevergrad,random", "--runs", "0"]
+    done = CliRunner().invoke(
+        app, ["bench", "run", *options, "--budget", "21", "--out", str(tmp_path / "out")]
+    )
+    assert done.exit_code == 1
+    assert "failed: nevergrad nk-8-2 (relocated) 0: BackendError: " in done.output
+    assert "pip install nevergrad" in done.output
+    assert "1 of 2 runs are in" in done.output
+    assert runner.finished(tmp_path / "out" / FILE) == {("random", "nk-8-2 (relocated)", 0): 21}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import importlib.util
 import json
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mercbo import AtMost, BackendError, Binary, Categorical, Integer, Space
+from mercbo import AtMost, BackendError, Binary, Categorical, Integer, SettingError, Space
 from mercbo.bench.methods import PEERS, make
 from mercbo.bench.methods import worker as workers
 from mercbo.bench.methods.worker import Worker, python_of
@@ -104,6 +105,115 @@ def test_a_program_that_is_missing_or_ends_at_once() -> None:
     with pytest.raises(BackendError, match=r"ended \(exit code 0\)|cannot be talked to"):
         make(f"worker:{sys.executable} -c 'import sys; sys.stdin.readline()'", SPACE, 0, 10)
 
+
+# -- workers that hang -------------------------------------------------------------------------
+
+PAUSE = "import signal; signal.pause()"
+# more than a pipe holds
+LARGE = Space({"x": Categorical(["short", "long" * 50_000])})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PAUSE,
+        f"print('half an ', end='', flush=True); {PAUSE}",
+        "import os\n        while True: os.write(1, b'.')",
+    ],
+    ids=["nothing", "half a line", "never the end of a line"],
+)
+def test_a_worker_that_does_not_answer_in_time_is_killed(fake, answer: str, monkeypatch) -> None:
+    monkeypatch.setattr(workers, "MOST_BYTES", 2**40)
+    worker = fake(answer)
+    worker.limit = 0.05
+    with pytest.raises(BackendError, match=r"'fake' did not answer \{\"ask\": 1\} within 0.05 s"):
+        worker.ask()
+    assert worker._process.returncode == -signal.SIGKILL
+    with pytest.raises(BackendError, match="was closed"):
+        worker.ask()
+
+
+@pytest.mark.parametrize("space", [SPACE, LARGE], ids=["sent", "too long for the pipe"])
+def test_a_worker_that_does_not_read_is_killed(space: Space, monkeypatch) -> None:
+    monkeypatch.setenv("MERCBO_WORKER_TIMEOUT", "0.05")
+    match = r"'still' did not answer \{\"start\": .* within 0.05 s and was killed"
+    with pytest.raises(BackendError, match=match):
+        Worker("still", [sys.executable, "-c", PAUSE], space, 0, 5)
+
+
+def test_a_worker_may_write_more_than_a_pipe_holds_before_it_reads() -> None:
+    script = (
+        "import json, sys; print(json.dumps({'ready': 1, 'more': 'x' * 300_000}), flush=True)\n"
+        "for line in sys.stdin: print(json.dumps({'ok': len(line)}), flush=True)"
+    )
+    worker = Worker("keen", [sys.executable, "-c", script], LARGE, 0, 5)
+    worker.tell(np.array([1]), 1.0)
+    worker.close()
+
+
+def test_a_worker_that_goes_on_without_an_end_of_line_is_given_up(fake, monkeypatch) -> None:
+    monkeypatch.setattr(workers, "MOST_BYTES", 1000)
+    worker = fake("import os\n        while True: os.write(1, b'.' * 100)")
+    with pytest.raises(BackendError, match="'fake' wrote more than 1000 bytes"):
+        worker.ask()
+
+
+def test_a_worker_that_closes_its_output_is_given_up(fake, monkeypatch) -> None:
+    worker = fake(f"import os; os.close(1); {PAUSE}")
+    monkeypatch.setattr(workers, "PATIENCE", 0.01)
+    with pytest.raises(BackendError, match="'fake' closed its standard output instead"):
+        worker.ask()
+    assert worker._process.returncode == -signal.SIGKILL
+
+
+def test_the_last_line_needs_no_end() -> None:
+    script = "print('{\"error\": \"no licence\"}', end='')"
+    with pytest.raises(BackendError, match="answered with an error: no licence"):
+        Worker("curt", [sys.executable, "-c", script], SPACE, 0, 5)
+
+
+def test_an_answer_that_is_no_text_is_quoted(fake) -> None:
+    worker = fake("import os; os.write(1, b'\\xff\\n'); continue")
+    with pytest.raises(BackendError, match="answered '\ufffd', a JSON object with 'point'"):
+        worker.ask()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, 600.0), ("", 600.0), ("2.5", 2.5), ("1e6", 1e6)]
+)
+def test_the_time_limit_is_that_of_the_environment(text, seconds: float, monkeypatch) -> None:
+    monkeypatch.delenv("MERCBO_WORKER_TIMEOUT", raising=False)
+    if text is not None:
+        monkeypatch.setenv("MERCBO_WORKER_TIMEOUT", text)
+    assert workers.time_limit() == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "2e6", "soon"])
+def test_a_wrong_time_limit_is_quoted(text: str, monkeypatch) -> None:
+    monkeypatch.setenv("MERCBO_WORKER_TIMEOUT", text)
+    with pytest.raises(SettingError, match=f"MERCBO_WORKER_TIMEOUT='{text}' is not a number"):
+        make("worker:cat", SPACE, 0, 10)
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
+def test_the_memory_is_the_peak_of_the_running_process(fake) -> None:
+    worker = fake("kept = b'x' * 100_000_000; del kept; " + GOOD)
+    before = worker.memory()
+    worker.ask()
+    # the 95 MB are the peak, though they are no longer held
+    assert worker.memory() > before + 90
+    worker.close()
+    assert worker.memory() == 0.0
+
+
+def test_where_nobody_tells_the_memory_it_is_nothing() -> None:
+    assert workers._peak_memory(-1) == 0.0
+
+
+# -- constraints -------------------------------------------------------------------------------
 
 LIMITED = Space({"a": Binary(), "b": Binary()}, [AtMost(1, ["a", "b"])])
 

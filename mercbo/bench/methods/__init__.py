@@ -66,7 +66,10 @@ def make(name: str, space: Space, seed: int, evaluations: int) -> Method:
 def maker(name: str) -> Maker:
     """What makes a method of this name; a `SettingError` with a close match where there is none."""
     if name.startswith(WORKER):
-        return partial(_worker, name, shlex.split(name.removeprefix(WORKER)))
+        try:
+            return partial(_worker, name, shlex.split(name.removeprefix(WORKER)))
+        except ValueError as error:
+            raise SettingError(f"method={name!r} is no command line: {error}") from None
     if name not in METHODS:
         known = [*METHODS, f"{WORKER}COMMAND"]
         raise SettingError(f"method={name!r} is not one of {known}{hint(name, METHODS)}")
