@@ -34,6 +34,7 @@ from scipy.optimize import minimize
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, cholesky
+from mercbo.warp import IDENTITY, Warp
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,8 @@ class Data:
     y: Floats  # (N,)
     # (N,): the known standard deviation of each result, NaN where it is not known
     error: Floats | None = None
+    # what y went through after it was standardised
+    warp: Warp = IDENTITY
 
     @cached_property
     def hot(self) -> Floats:
@@ -117,7 +120,15 @@ class Data:
     def and_at(self, rows: Rows, y: Floats) -> Data:
         """These and more results, whose errors are not known."""
         more = None if self.error is None else np.append(self.error, np.full(len(y), np.nan))
-        return Data(self.kernel, np.concatenate([self.rows, rows]), np.append(self.y, y), more)
+        both = np.concatenate([self.rows, rows]), np.append(self.y, y)
+        return Data(self.kernel, *both, more, self.warp)
+
+    def warped(self, shape: float | None) -> Data:
+        """The same results through a warp of this shape."""
+        warp = Warp.of(shape, self.y)
+        y = warp(self.y)
+        error = None if self.error is None else self.error * np.exp(warp.log_slope(y))
+        return Data(self.kernel, self.rows, y, error, warp)
 
     def for_fitting(self) -> Data:
         """The results that a fit looks at: all of them up to `MOST_FITTED`; beyond that half as
@@ -130,7 +141,7 @@ class Data:
         spread = others[np.linspace(0, len(others) - 1, MOST_FITTED - half).astype(np.intp)]
         chosen = np.concatenate([ranked[:half], spread])
         error = None if self.error is None else self.error[chosen]
-        return Data(self.kernel, self.rows[chosen], self.y[chosen], error)
+        return Data(self.kernel, self.rows[chosen], self.y[chosen], error, self.warp)
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,8 @@ class Fit:
     hypers: tuple[Hyper, ...]
     seen: int
     cold: int
+    # the shape of the output warp, None where there is none
+    warp: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "hypers": [h.to_dict() for h in self.hypers]}
@@ -147,6 +160,10 @@ class Fit:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Fit:
         return cls(**{**data, "hypers": tuple(Hyper.from_dict(h) for h in data["hypers"])})
+
+    def is_due(self, size: int) -> bool:
+        """Whether so many results call for a fresh fit: half as many more, or fewer."""
+        return size >= COLD_GROWTH * self.cold or size < self.seen
 
 
 def prior(kernel: Kernel) -> Hyper:
@@ -259,7 +276,7 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     """The highest density found: from the previous fit, and from fresh starts when the data have
     grown by half since the last fresh fit or when the previous fit explains little."""
     size = len(data)
-    cold = previous is None or size >= COLD_GROWTH * previous.cold or size < previous.seen
+    cold = previous is None or previous.is_due(size)
     if previous is not None and not cold and is_recent(previous, data):
         return replace(previous, hypers=(with_mean(data, previous.hypers[0]),))
     fitted, tried = data.for_fitting(), []
@@ -275,7 +292,14 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
         log.warning("no hyper-parameter fit succeeded on %d results; the prior is used", size)
         return Fit((prior(data.kernel),), seen=size, cold=size)
     seen_cold = size if cold or previous is None else previous.cold
-    return Fit((with_mean(data, unpack(data.kernel, z)),), seen=size, cold=seen_cold)
+    return Fit((with_mean(data, unpack(data.kernel, z)),), size, seen_cold)
+
+
+def log_evidence(data: Data, hyper: Hyper, iterations: int) -> float:
+    """The density that a short climb from `hyper` reaches, in the units of unwarped results."""
+    fitted = data.for_fitting()
+    value, _ = climb(fitted, pack(data.kernel, hyper), iterations)
+    return value + float(fitted.warp.log_slope(fitted.y).sum())
 
 
 def is_recent(previous: Fit, data: Data) -> bool:

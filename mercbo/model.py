@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import logging
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mercbo.errors import SettingError, choose
-from mercbo.inference import Data, Fit, fit_hmc, fit_map, prior
+from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, prior
 from mercbo.slicing import fit_slice
+from mercbo.warp import SHAPES
+
+log = logging.getLogger(__name__)
+
+# Iterations of the fit of each warp, and the evidence by which one must beat none.
+WARP_ITERATIONS, WARP_PRIOR = 10, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,9 @@ class Model:
     failures
         "learn": where evaluations have failed, a model of failures keeps suggestions away from
         where more are likely. "ignore": only the failed points themselves are left out.
+    warp
+        "learn": results go through a monotone warp where the evidence says that they then fit a
+        Gaussian process better, as skewed ones do. "none": as they are.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -46,6 +56,7 @@ class Model:
     sweeps: int = 10
     refine: bool = True
     failures: str = "learn"
+    warp: str = "learn"
 
     def __post_init__(self) -> None:
         for name in ("order", "sweeps"):
@@ -54,6 +65,7 @@ class Model:
                 raise SettingError(f"{name}={number!r} is not a whole number of at least 1")
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
+        choose("warp", self.warp, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
@@ -69,6 +81,7 @@ class Model:
             inference="slice",
             refine=False,
             failures="ignore",
+            warp="none",
         )
 
     @property
@@ -76,11 +89,21 @@ class Model:
         return self.refine and self.posterior == "projected"
 
     def fit(self, data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
-        """Hyper-parameters for the data, from where the previous fit stood."""
+        """Hyper-parameters, and the shape of the output warp, for the data, from where the
+        previous fit stood."""
         if len(data) == 0 or data.kernel.n == 0:
             return Fit((prior(data.kernel),), seen=0, cold=0)
         if previous is not None and previous.seen == 0:
             previous = None
+        shape = previous.warp if previous else None
+        fitted = self._fit(data.warped(shape), previous, rng)
+        if self.warp == "learn" and (previous is None or previous.is_due(len(data))):
+            shape = likeliest(data, fitted.hypers[0], shape)
+            if shape != (previous.warp if previous else None):
+                fitted = self._fit(data.warped(shape), None, rng)
+        return replace(fitted, warp=shape)
+
+    def _fit(self, data: Data, previous: Fit | None, rng: np.random.Generator) -> Fit:
         if self.inference == "slice":
             return fit_slice(data, previous, sweeps=self.sweeps, rng=rng)
         if self.inference == "hmc":
@@ -89,3 +112,15 @@ class Model:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def likeliest(data: Data, hyper: Hyper, shape: float | None) -> float | None:
+    """The shape of the output warp with the most evidence; `hyper` was fitted with `shape`."""
+    evidence = {
+        other: log_evidence(data.warped(other), hyper, WARP_ITERATIONS)
+        - (0.0 if other is None else WARP_PRIOR)
+        for other in (None, *SHAPES)
+    }
+    best = max(evidence, key=lambda other: evidence[other])
+    log.debug("evidence of warps %s: %s (was %s)", evidence, best, shape)
+    return best

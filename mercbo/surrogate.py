@@ -83,9 +83,10 @@ class Surrogate:
         self.units = Units.of(history.values, sign)
         y = self.units.standardised(history.values)
         error = self.units.standardised_errors(history.errors)
-        data = self._data = Data(kernel, history.rows, y, error)
+        data = Data(kernel, history.rows, y, error)
         kept = previous if keep else None
         self.fit = model.fit(data, previous, rng=rng) if kept is None else kept
+        data = self._data = data.warped(self.fit.warp)
         drawn = self.fit.hypers[1:] or self.fit.hypers
         self.posteriors = [Posterior(model, data, hyper) for hyper in drawn]
 
@@ -97,13 +98,17 @@ class Surrogate:
         a single result is never settled.
         """
         rows, counts = np.unique(self._data.rows, axis=0, return_counts=True)
-        known = self.predict(rows)[1] < SETTLED
+        known = self._predict(rows)[1] < SETTLED
         if len(self._data) - len(rows) < REPLICATES:
             known &= counts > 1
         return set(keys(rows[known]))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noise-free function, in standardised units."""
+        return self._data.warp.moments(*self._predict(rows))
+
+    def _predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """The same before the output warp is undone."""
         pairs = [posterior.predict(rows) for posterior in self.posteriors]
         means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
         spread = np.sqrt(variances.mean(axis=0) + means.var(axis=0))

@@ -24,7 +24,8 @@ PUBLIC = {
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "inference",
+    "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "warp",
+    "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
     "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
