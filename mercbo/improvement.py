@@ -4,7 +4,8 @@
 |--------|-----------------------------------------------------------------------------|--------|
 | mean   | posterior mean of the noise-free function, one per fantasy                  | (R, S) |
 | sd     | its posterior standard deviation, which does not depend on results          | (R, 1) |
-| best   | the lowest posterior mean at a point with a result, or a pending one        | (S,)   |
+| best   | the lowest posterior mean at a point with a result, or a pending one, less  | (S,)   |
+|        | a margin: gains too small to matter are none, and do not keep one in place  |        |
 | z      | (best - mean) / sd                                                          | (R, S) |
 | EI     | E max(best - f, 0) = sd (phi(z) + z Phi(z)), averaged over S and all states | (R,)   |
 
@@ -28,6 +29,8 @@ from mercbo.posterior import Posterior
 
 # Sets of results drawn for pending points, over all states of the hyper-parameters together.
 FANTASIES = 16
+# What a gain must exceed, in spreads of the results.
+MARGIN = 0.02
 # Rows predicted at a time.
 CHUNK = 1024
 # A standard deviation below this is rounding: the point is known.
@@ -73,7 +76,7 @@ class Belief:
             results = np.concatenate([np.repeat(results, fantasies, axis=1), drawn])
             posterior = posterior.given(pending, drawn.mean(axis=1))
         means, _ = posterior.means(posterior.data.rows, results)
-        return cls(posterior, results, means.min(axis=0))
+        return cls(posterior, results, means.min(axis=0) - MARGIN)
 
     def log_improvements(self, rows: Rows) -> Floats:
         """(R, S)."""

@@ -9,6 +9,7 @@ raises has changed nothing.
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -50,10 +51,14 @@ from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
 
+log = logging.getLogger(__name__)
+
 # First entry of a spawn key: which of the optimizer's independent random streams.
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
+# Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
+FEW_PENDING = 8
 # Best points measured whose lowest value in a draw is the level that an evaluation should beat.
 LEADERS = 5
 
@@ -90,7 +95,9 @@ class Optimizer:
     acquisition
         "thompson": each suggestion minimises a function drawn from the posterior; batches are
         diverse by themselves. "ei": each maximises the expected improvement on the best result,
-        where pending points are given drawn results (fantasies) first.
+        where pending points are given drawn results (fantasies) first. "auto": "ei" while few
+        points are pending, "thompson" beyond that, where evaluations have failed, and for the
+        paper's truncated posterior.
     repeats
         "never" asks for no point twice. "allow" is for noisy objectives: a point with a result may
         be asked for again where the model gains most from that, and `best` goes by the model.
@@ -115,7 +122,7 @@ class Optimizer:
         direction: str = "minimize",
         backend: object = "graph-cut",
         model: Model | None = None,
-        acquisition: str = "thompson",
+        acquisition: str = "auto",
         repeats: str = "never",
         n_initial: int | None = None,
         seed: int | None = None,
@@ -128,7 +135,7 @@ class Optimizer:
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
-        self.acquisition = choose("acquisition", acquisition, ["thompson", "ei"])
+        self.acquisition = choose("acquisition", acquisition, ["auto", "ei", "thompson"])
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
@@ -375,12 +382,22 @@ class Optimizer:
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
             return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
         draw = self._draw(number, rng, feasible, batch)
-        greedy = self.acquisition == "ei"
+        greedy = self._is_greedy(len(history.pending) + len(batch))
         score = self._improvement(batch, rng) if greedy else self._weighed(draw.sample)
         return lowest_new(
             draw, score, self._kernel, self._sampler, self._incumbents, seen,
             climbs=CLIMBS if greedy else None, rng=rng,
         )  # fmt: skip
+
+    def _is_greedy(self, waiting: int) -> bool:
+        """Whether expected improvement decides, with `waiting` points pending."""
+        if self.acquisition != "auto":
+            return self.acquisition == "ei"
+        greedy = waiting < FEW_PENDING and self.model.posterior == "projected"
+        # improvement is expected most where nothing is known, and that is where all have failed
+        greedy = greedy and isinstance(self._works(), Always)
+        log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
+        return greedy
 
     def _weighed(self, sample: Sample) -> Sample:
         """A sampled function, weighed by the chance that the evaluation works where some have
@@ -421,8 +438,9 @@ class Optimizer:
     def draw(self, *, rng: np.random.Generator | None = None) -> Draw:
         """One posterior sample as an acquisition problem: `.bqm`, `.cqm`, `.value(point)` ...
 
-        By default the draw that the next ``ask()`` will use, the same until then; pass a
-        generator for others. Without results it is a draw from the prior.
+        By default the draw that the next ``ask()`` will use (to suggest its minimum, or to start
+        from there), the same until then; pass a generator for others. Without results it is a
+        draw from the prior.
         """
         rng = self._rng(ASKING, self._asked) if rng is None else rng
         with threads_for(len(self._history)):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from mercbo import Optimizer, Space
 from mercbo.arrays import Rows
 from mercbo.encoding import Encoding
-from mercbo.improvement import Belief, Improvement, log_improvement
+from mercbo.improvement import MARGIN, Belief, Improvement, log_improvement
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.model import Model
+from mercbo.optimizer import FEW_PENDING
 from mercbo.posterior import Posterior
 
 
@@ -54,7 +57,7 @@ def test_nothing_pending_is_plain_expected_improvement() -> None:
     posterior = some_posterior(all_rows(4)[:6])
     score = Improvement.of([posterior], all_rows(4)[:0], rng=np.random.default_rng(0))
     rows = all_rows(4)[6:]
-    best = posterior.predict(posterior.data.rows)[0].min()
+    best = posterior.predict(posterior.data.rows)[0].min() - MARGIN
     plain = log_improvement(*posterior.predict(rows), best)
     np.testing.assert_allclose(score.path(rows), -plain, rtol=1e-9)
 
@@ -75,7 +78,7 @@ def test_a_fantasy_equals_a_posterior_that_was_told_it() -> None:
     found = belief.log_improvements(rows)
     for s in range(3):
         told = posterior.given(pending, belief.results[-2:, s])
-        best = told.predict(told.data.rows)[0].min()
+        best = told.predict(told.data.rows)[0].min() - MARGIN
         np.testing.assert_allclose(found[:, s], log_improvement(*told.predict(rows), best))
 
 
@@ -138,14 +141,37 @@ def test_pending_points_push_others_away() -> None:
     assert score.path(batch).tolist() != sorted(score.path(batch).tolist())
 
 
-def test_expected_improvement_keeps_away_from_failures() -> None:
-    def risky(failures: str) -> int:
-        opt = Optimizer(Space.binary(8), acquisition="ei", model=Model(failures=failures), seed=1)
-        rows = np.random.default_rng(5).permutation(all_rows(8))[:60]
-        opt.tell(opt.space.points(rows), np.where(rows[:, 0] == 1, np.nan, rows.sum(axis=1)))
-        return sum(point["x0"] == 1 for point in opt.ask(10))
+def test_expected_improvement_is_discounted_where_evaluations_fail() -> None:
+    opt = told("ei")
+    rows = np.random.default_rng(5).permutation(all_rows(8))[24:60]
+    opt.tell(opt.space.points(rows[rows[:, 0] == 1]), [None] * int(rows[:, 0].sum()))
+    works = opt._works()
+    score = opt._improvement([], np.random.default_rng(0))
+    plain = Improvement.of(opt._model_of_now().posteriors, rows[:0], rng=np.random.default_rng(0))
+    np.testing.assert_allclose(score.path(rows), plain.path(rows) - 2 * np.log(works.chance(rows)))
+    around = plain.path_neighbours(rows) - 2 * np.log(works.chance_neighbours(rows))
+    np.testing.assert_allclose(score.path_neighbours(rows), around)
 
-    assert risky("learn") < risky("ignore")
+
+@pytest.mark.parametrize(
+    ("options", "pending", "failed", "greedy"),
+    [
+        ({}, 0, 0, True),
+        ({}, FEW_PENDING - 1, 0, True),
+        ({}, FEW_PENDING, 0, False),
+        ({}, 0, 1, False),
+        ({"model": Model.paper()}, 0, 0, False),
+        ({"acquisition": "ei"}, FEW_PENDING, 1, True),
+        ({"acquisition": "thompson"}, 0, 0, False),
+    ],
+)
+def test_auto_goes_by_what_is_pending_and_what_failed(
+    options: dict[str, Any], pending: int, failed: int, greedy: bool
+) -> None:
+    opt = Optimizer(Space.binary(8), seed=0, **options)
+    points = opt.space.points(all_rows(8)[: 8 + failed])
+    opt.tell(points, [1.0] * 8 + [None] * failed)
+    assert opt._is_greedy(pending) is greedy
 
 
 def test_the_acquisition_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -34,6 +34,8 @@ def cost_of(plan: Rows, rng: np.random.Generator) -> float:
     strength = STRENGTH.copy()
     total = 0.0
     for choice in plan:
+        # what a station finds is counted, not what it leaves to the next
+        total += float((pest > 0.1).mean())
         spread = rng.beta(1.0, 17.0 / 3.0, SIMULATIONS)
         if choice > 0:
             which = choice - 1
@@ -44,7 +46,6 @@ def cost_of(plan: Rows, rng: np.random.Generator) -> float:
             pest = (1.0 - effect) * pest
         else:
             pest = spread * (1.0 - pest) + pest
-        total += float((pest > 0.1).mean())
     return total
 
 

@@ -51,7 +51,7 @@ def test_the_design_is_of_rows():
 
 
 def test_a_suggestion_is_the_lowest_of_the_draw_over_all_unseen_rows():
-    opt = told_some()
+    opt = told_some(acquisition="thompson")
     opt.tell(ROWS[20:23], [None] * 3)
     for _ in range(3):
         draw = opt.draw()

@@ -131,6 +131,15 @@ def test_pest_prices_of_one_pesticide_everywhere() -> None:
         assert price <= value <= price + 25
 
 
+def test_the_last_station_controls_nothing_that_counts() -> None:
+    """Stations count what they find: as published, the last one's choice costs its price only."""
+    problem = pest(3, noisy=False)
+    plans = np.full((2, 25), 4)
+    plans[1, -1] = 0
+    with_last, without = problem.objective(plans)
+    assert with_last - without == pytest.approx(PRICE[3])
+
+
 def test_pest_without_control_only_grows() -> None:
     problem = pest(1, noisy=False)
     nothing = problem.objective(np.zeros((1, 25), dtype=np.int64))[0]

@@ -40,6 +40,7 @@ OURS = {
     "mercbo-hmc": "hmc",
     "mercbo-truncated": "truncated",
     "mercbo-no-refine": "no-refine",
+    "mercbo-no-warp": "no-warp",
     "mercbo-annealing": "annealing",
 }
 # name -> script in peers/

@@ -23,6 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "hmc": {"model": Model(inference="hmc")},
     "truncated": {"model": Model(posterior="truncated", refine=False)},
     "no-refine": {"model": Model(refine=False)},
+    "no-warp": {"model": Model(warp="none")},
     "annealing": {"backend": "annealing"},
 }
 
