@@ -18,6 +18,7 @@ PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
     "NoResults", "Observation", "Optimizer", "Ordinal", "Point", "PointError", "Prediction",
+    "Evaluation", "Failure", "Result", "maximize", "minimize",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
 }  # fmt: skip
 
@@ -28,7 +29,7 @@ LAYERS = [
     "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
     "acquisition", "history", "surrogate", "events", "snapshot", "processes", "store", "optimizer",
-    "testing",
+    "executors", "progress", "campaign", "driver", "testing",
 ]  # fmt: skip
 
 
