@@ -27,7 +27,8 @@ LAYERS = [
     "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "warp",
     "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
-    "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
+    "acquisition", "history", "surrogate", "anova", "crossval", "explain", "snapshot", "optimizer",
+    "testing",
 ]  # fmt: skip
 
 
