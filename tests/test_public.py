@@ -27,7 +27,8 @@ LAYERS = [
     "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "warp",
     "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
-    "acquisition", "history", "surrogate", "anova", "crossval", "explain", "snapshot", "optimizer",
+    "acquisition", "history", "surrogate", "anova", "crossval", "explain", "events", "snapshot",
+    "processes", "store", "optimizer",
     "testing",
 ]  # fmt: skip
 
@@ -79,7 +80,8 @@ def test_solvers_are_imported_by_their_backend_only() -> None:
 def test_importing_is_silent_and_loads_no_solver() -> None:
     code = (
         "import sys, mercbo; "
-        "print([m for m in ('maxflow', 'dwave.samplers', 'ortools', 'pandas') if m in sys.modules])"
+        "names = ('maxflow', 'dwave.samplers', 'ortools', 'pandas', 'sqlalchemy'); "
+        "print([m for m in names if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
