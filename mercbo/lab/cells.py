@@ -68,7 +68,9 @@ def result_of(cell: Cell, *, decimal_comma: bool = False) -> float | None:
         return None
     number = number_of(cell, decimal_comma=decimal_comma)
     if number is None:
-        raise CellError(f"{cell!r} is not a number{_near_number(cell)}; write 'failed' for a failure")
+        raise CellError(
+            f"{cell!r} is not a number{_near_number(cell)}; write 'failed' for a failure"
+        )
     return number
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mercbo.constraints import (
     AllDifferent,
@@ -80,7 +81,9 @@ def parse(text: str, suffix: str) -> object:
         return _toml(text)
     if suffix in (".yaml", ".yml"):
         return _yaml(text)
-    raise SpaceError(f"a space is written in .yaml, .toml or .json, not in {suffix or 'such a file'!r}")
+    raise SpaceError(
+        f"a space is written in .yaml, .toml or .json, not in {suffix or 'such a file'!r}"
+    )
 
 
 def _json(text: str) -> object:
@@ -106,9 +109,9 @@ def _no_constant(name: str) -> float:
 
 
 def _toml(text: str) -> object:
-    try:
+    if sys.version_info >= (3, 11):
         import tomllib
-    except ImportError:  # Python 3.10
+    else:
         import tomli as tomllib
     try:
         return tomllib.loads(text)
@@ -134,7 +137,7 @@ def _yaml(text: str) -> object:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise SpaceError(f"line {line}: nested too deeply")
-        return yaml.load(text, Loader=loader)  # a SafeLoader  # noqa: S506
+        return yaml.load(text, Loader=loader)  # derived from SafeLoader
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise SpaceError(f"{where}not YAML ({error.problem})") from None
@@ -148,9 +151,9 @@ def _loader() -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers: Any = {}
+        yaml_implicit_resolvers: ClassVar[Any] = {}
 
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002
             pairs = [
                 (self.construct_object(key, deep=True), self.construct_object(value, deep=True))
                 for key, value in node.value
@@ -199,7 +202,9 @@ def check(data: object) -> None:
         ) from error
     _names_are_text(data)
     found = jsonschema.Draft202012Validator(schema()).iter_errors(data)
-    first = min(found, key=lambda error: (len(error.absolute_path), str(error.message)), default=None)
+    first = min(
+        found, key=lambda error: (len(error.absolute_path), str(error.message)), default=None
+    )
     if first is not None:
         where = " > ".join(
             str(step) if isinstance(step, str) else f"number {step + 1}"
@@ -244,7 +249,9 @@ def _in_words(error: Any) -> str:
     if rule == "minItems":
         return f"at least {wanted} must be listed"
     if rule == "minProperties":
-        return f"at least {wanted} of {list(error.schema.get('properties', {})) or 'the names'} wanted"
+        return (
+            f"at least {wanted} of {list(error.schema.get('properties', {})) or 'the names'} wanted"
+        )
     if rule == "maxProperties":
         return f"{list(came)} cannot stand together, {wanted} of them can"
     return str(error.message)
@@ -272,6 +279,7 @@ def _constraint(kind: str, body: Any, variables: Mapping[str, Variable]) -> Cons
         return _linear(body, variables)
     if kind in ("all_different", "tied"):
         return {"all_different": AllDifferent, "tied": Tied}[kind](body)
+    counting: dict[str, Callable[[int, list[Test]], Constraint]]
     counting = {"exactly": Exactly, "at_most": AtMost, "at_least": AtLeast}
     return counting[kind](body["k"], [_test(each) for each in body["of"]])
 

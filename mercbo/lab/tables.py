@@ -1,8 +1,9 @@
 """Spreadsheets, as people make them: in and out. The first stop of `mercbo tell`.
 
 A file is read whole before anything is believed: a byte-order mark, semicolons or tabs, Excel's
-"sep=" line, empty lines and columns, quotes around cells. Cells stay text (or, from .xlsx, numbers);
-`cells.py` says what they mean. Every row remembers its line, so that a complaint can name it.
+"sep=" line, empty lines and columns, quotes around cells. Cells stay text (or, from .xlsx,
+numbers); `cells.py` says what they mean. Every row remembers its line, so that a complaint can
+name it.
 
 Files come from anywhere: their size is looked at before they are opened, an .xlsx file's unpacked
 size before it is unpacked, and a text that a spreadsheet would run as a formula gets a quote in
@@ -58,7 +59,8 @@ class Table:
 
     def position(self, line: int, column: str) -> str:
         """What a message calls a cell: its line and column, as a spreadsheet numbers them."""
-        return f'{self.name}, line {line}, column "{column}" ({letters(self.header.index(column))}{line})'
+        place = f"{letters(self.header.index(column))}{line}"
+        return f'{self.name}, line {line}, column "{column}" ({place})'
 
 
 def letters(column: int) -> str:
@@ -133,11 +135,9 @@ def _read_csv(file: Path) -> tuple[list[tuple[int, list[Cell]]], bool]:
 
 def _decoded(file: Path) -> str:
     raw = file.read_bytes()
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encodings = ["utf-16"]
-    else:  # Excel on Windows still writes its own code page where it is not told otherwise
-        encodings = ["utf-8-sig", "cp1252"]
-    for encoding in encodings:
+    marked = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
+    # Excel on Windows still writes its own code page where it is not told otherwise
+    for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
@@ -148,9 +148,7 @@ def _decoded(file: Path) -> str:
 def _delimiter(text: str) -> str:
     """The one that splits the header into most columns."""
     header = next((line for line in text.splitlines() if line.strip()), "")
-    counts = {
-        each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS
-    }
+    counts = {each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS}
     return max(DELIMITERS, key=lambda each: counts[each])
 
 
@@ -166,7 +164,9 @@ def _read_xlsx(file: Path) -> list[tuple[int, list[Cell]]]:
         with zipfile.ZipFile(file) as packed:
             unpacked = sum(entry.file_size for entry in packed.infolist())
         if unpacked > MOST_UNPACKED:
-            raise TableError(f"{file.name}: unpacks to {unpacked / 2**20:,.0f} MB, which is too much")
+            raise TableError(
+                f"{file.name}: unpacks to {unpacked / 2**20:,.0f} MB, which is too much"
+            )
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
             sheet = book.worksheets[0]
@@ -191,7 +191,9 @@ def _plain(cell: Any) -> Cell:
 
 def _table(name: str, rows: list[tuple[int, list[Cell]]], comma: bool) -> Table:
     filled = [(number, [_stripped(c) for c in cells]) for number, cells in rows]
-    filled = [(number, cells) for number, cells in filled if any(c not in (None, "") for c in cells)]
+    filled = [
+        (number, cells) for number, cells in filled if any(c not in (None, "") for c in cells)
+    ]
     if not filled:
         raise TableError(f"{name}: is empty; the first line must name the columns")
     header = _header(name, *filled[0])
@@ -217,7 +219,7 @@ def _header(name: str, number: int, cells: list[Cell]) -> list[str]:
         if column and column in header[:position]:
             first = letters(header.index(column))
             raise TableError(
-                f'{name}, line {number}: the columns {first} and {letters(position)} '
+                f"{name}, line {number}: the columns {first} and {letters(position)} "
                 f'are both named "{column}"'
             )
     return header
@@ -260,7 +262,8 @@ def write_table(
 ) -> None:
     """Write a .csv or .xlsx file, whole or not at all."""
     file = Path(path)
-    neutralised = [[neutral(cell) for cell in row] for row in [list(header), *map(list, rows)]]
+    listed: list[Sequence[Cell]] = [header, *rows]
+    neutralised = [[neutral(cell) for cell in row] for row in listed]
     if file.suffix.lower() == ".xlsx":
         data = _xlsx(neutralised)
     else:
