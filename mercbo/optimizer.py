@@ -39,6 +39,7 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Discounted, Weighed, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
 from mercbo.history import History, Marked, mark
@@ -533,6 +534,18 @@ class Optimizer:
             surrogate = self._model_of_now()
             mean, std = surrogate.predict(rows)
         return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
+
+    def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
+        """What the model has learned: effects and interactions with intervals, importance, and
+        leave-one-out predictions; with a point, also why that one."""
+        self._catch_up()
+        self._need_results("there is nothing to explain")
+        row = None if point is None else self._one(point)[0]
+        with threads_for(len(self._history)):
+            now, told = self._model_of_now(), self._history
+            return explain(
+                self.space, now, self.direction, told.rows, told.values, level=level, row=row
+            )
 
     def _draw(
         self,
