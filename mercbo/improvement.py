@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, logsumexp, ndtr
 
 from mercbo.arrays import Floats, Rows
 from mercbo.kernel import Kernel
@@ -46,6 +45,8 @@ def log_improvement(mean: Floats, variance: Floats, best: Floats | float) -> Flo
     >>> float(np.exp(log_improvement(np.zeros(1), np.ones(1), 0.0))[0])  # 1 / sqrt(2 pi)
     0.3989422804014327
     """
+    from scipy.special import erfcx, ndtr
+
     sd = np.maximum(np.sqrt(variance), LEAST_SD)
     z = (best - mean) / sd
     log_phi = -0.5 * z**2 - LOG_ROOT_2PI
@@ -104,6 +105,8 @@ class Improvement:
         return np.concatenate([np.zeros(0), *parts])
 
     def _path(self, rows: Rows) -> Floats:
+        from scipy.special import logsumexp
+
         logs = np.concatenate([b.log_improvements(rows) for b in self.beliefs], axis=1)
         return np.asarray(np.log(logs.shape[1]) - logsumexp(logs, axis=1))
 
