@@ -42,6 +42,8 @@ def threads_for(size: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
+    # a controller knows the libraries that are loaded when it is made: SciPy's BLAS must be
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
