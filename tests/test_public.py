@@ -29,6 +29,8 @@ LAYERS = [
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
     "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
+# Doors to other libraries: they use what any user could.
+DOORS = ["optuna"]
 
 
 def test_public_names_are_these() -> None:
@@ -51,7 +53,9 @@ def imports_of(path: Path, package: str) -> set[str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {*LAYERS, "__init__", "cli"}
+    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {
+        *LAYERS, *DOORS, "__init__", "cli"
+    }  # fmt: skip
 
 
 def test_problems_and_bench_are_used_by_the_command_line_only() -> None:
@@ -64,6 +68,13 @@ def test_problems_and_bench_are_used_by_the_command_line_only() -> None:
 def test_a_module_imports_only_those_above_it(module: str) -> None:
     used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
     assert used <= set(LAYERS[: LAYERS.index(module)])
+
+
+@pytest.mark.parametrize("module", DOORS)
+def test_a_door_uses_public_names_and_errors_only(module: str) -> None:
+    assert imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo") <= {*PUBLIC, "errors"}
+    for other in LAYERS:
+        assert module not in imports_of(ROOT / "mercbo" / f"{other}.py", "mercbo")
 
 
 def test_solvers_are_imported_by_their_backend_only() -> None:
