@@ -24,13 +24,13 @@ PUBLIC = {
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "region", "export", "feasible", "space", "results", "kernel", "features", "linalg", "warp",
-    "inference",
+    "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
+    "warp", "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
     "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.
-DOORS = ["optuna"]
+DOORS = ["optuna", "sklearn"]
 
 
 def test_public_names_are_these() -> None:
