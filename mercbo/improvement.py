@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from mercbo.arrays import Floats, Index, Rows
 from mercbo.kernel import Kernel
@@ -47,6 +46,8 @@ def log_improvement(mean: Floats, variance: Floats, best: Floats | float) -> Flo
     >>> float(np.exp(log_improvement(np.zeros(1), np.ones(1), 0.0))[0])  # 1 / sqrt(2 pi)
     0.3989422804014327
     """
+    from scipy.special import erfcx, ndtr
+
     sd = np.maximum(np.sqrt(variance), LEAST_SD)
     z = (best - mean) / sd
     log_phi = -0.5 * z**2 - LOG_ROOT_2PI
