@@ -27,9 +27,10 @@ LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
     "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
     "warp", "inference",
-    "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
-    "acquisition", "history", "surrogate", "anova", "crossval", "explain", "events", "snapshot",
-    "processes", "store", "optimizer", "executors", "progress", "campaign", "driver", "testing",
+    "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
+    "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
+    "events", "snapshot", "processes", "store", "optimizer", "executors", "progress", "campaign",
+    "driver", "plots", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.
 DOORS = ["optuna", "sklearn"]
