@@ -28,7 +28,7 @@ LAYERS = [
     "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
     "acquisition", "history", "surrogate", "anova", "crossval", "explain", "events", "snapshot",
-    "processes", "store", "optimizer",
+    "processes", "store", "optimizer", "plots",
     "testing",
 ]  # fmt: skip
 
@@ -53,13 +53,17 @@ def imports_of(path: Path, package: str) -> set[str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {*LAYERS, "__init__"}
+    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {
+        *LAYERS,
+        "__init__",
+        "__main__",
+    }
 
 
 def test_problems_and_bench_are_used_by_the_command_line_only() -> None:
     for module in LAYERS:
         used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
-        assert not used & {"problems", "bench", "cli"}
+        assert not used & {"problems", "bench", "cli", "lab"}
 
 
 @pytest.mark.parametrize("module", LAYERS)
