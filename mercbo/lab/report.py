@@ -59,7 +59,7 @@ def _page(title: str, study: Study, sections: list[tuple[str, str, str]]) -> str
     style, script = _resource("report.css"), _resource("report.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     links = "".join(f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections)
     body = "".join(
