@@ -87,6 +87,15 @@ def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "result"), counted(3, "row")
+    ('1 result', '3 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def shown(cell: object) -> str:
     """A cell for people."""
     if cell is None:

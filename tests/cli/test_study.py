@@ -90,7 +90,7 @@ def test_plates_have_wells_and_controls(made) -> None:
     assert [line.cells["well"] for line in lines] == ["A1", "A2", "A3", "B1", "B2", "B3"]
     assert [line.cells["design"] for line in lines] == ["control", "1", "2", "3", "4", "control"]
     filled("p.csv", "r.csv")
-    assert "4 results stored; 2 rows controls" in made("tell", "s.db", "r.csv").stdout
+    assert "4 results stored; 2 rows of controls" in made("tell", "s.db", "r.csv").stdout
     assert "--controls needs --plate" in made("ask", "s.db", "--controls", 2, code=1).stderr
 
 
@@ -106,7 +106,7 @@ def test_a_mistake_stores_nothing_and_is_named(made) -> None:
     assert "r.csv, line 3, column \"solvent\" (B3): 'DMS0'" in result.stderr
     assert "the nearest is 'DMSO'" in result.stderr
     assert "line 4, column \"yield\" (F4): 'lots' is not a number" in result.stderr
-    assert "nothing was stored: 2 rows are wrong" in result.stderr
+    assert "nothing was stored, since 2 rows cannot be used" in result.stderr
     assert made("status", "s.db", "--json").json["results"] == 0
     told = made("tell", "s.db", "r.csv", "--partial", "--json", code=3).json
     assert (told["told"], [p["line"] for p in told["problems"]]) == (2, [3, 4])
@@ -116,9 +116,9 @@ def test_a_mistake_stores_nothing_and_is_named(made) -> None:
 def test_the_same_file_may_be_told_again_with_more_in_it(made) -> None:
     made("ask", "s.db", "-k", 4, "--out", "p.csv")
     filled("p.csv", "r.csv", lambda rows: rows[0].__setitem__(-1, ""))
-    assert "3 results stored; 1 rows without a result yet" in made("tell", "s.db", "r.csv").stdout
+    assert "3 results stored; 1 row without a result yet" in made("tell", "s.db", "r.csv").stdout
     filled("p.csv", "r.csv")
-    assert "1 results stored; 3 rows told before" in made("tell", "s.db", "r.csv").stdout
+    assert "1 result stored; 3 rows told before" in made("tell", "s.db", "r.csv").stdout
 
 
 def test_corrections_by_table_and_by_hand(made) -> None:
@@ -142,7 +142,7 @@ def test_cancelling(made) -> None:
     assert "2 designs cancelled, 4 pending" in made("cancel", "s.db", "1", "3-3").stdout
     left = made("status", "s.db", "--pending", "--json").json["pending_points"]
     write_table("c.csv", list(left[0]), [list(left[1].values())])
-    assert "1 designs cancelled, 3 pending" in made("cancel", "s.db", "c.csv").stdout
+    assert "1 design cancelled, 3 pending" in made("cancel", "s.db", "c.csv").stdout
     assert "this design is not pending" in made("cancel", "s.db", "c.csv", code=1).stderr
     assert "no pending design has the number 9" in made("cancel", "s.db", "9", code=1).stderr
     assert "say which" in made("cancel", "s.db", code=1).stderr
