@@ -14,6 +14,7 @@ both stand in the same place.
 | `forget` | points whose results go     |                                                   |
 | `cancel` | points no longer pending    |                                                   |
 | `retry`  | failures to be asked again  |                                                   |
+| `adopt`  | pending points              | the process that writes this evaluates them now   |
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from mercbo.errors import MercboError, StateError
 from mercbo.history import History
 from mercbo.inference import Fit
 
-KINDS = ("ask", "tell", "fail", "amend", "forget", "cancel", "retry")
+KINDS = ("ask", "tell", "fail", "amend", "forget", "cancel", "retry", "adopt")
 # Kinds that correct results: what was fitted to wrong ones is no start for another fit.
 CORRECTIONS = ("amend", "forget")
 # What must be true of the points of an event, and what is said where it is not.
@@ -38,6 +39,7 @@ COMPLAINTS = {
     "amend": "has no result to amend",
     "forget": "has no result to forget",
     "cancel": "is not pending",
+    "adopt": "is not pending",
     "retry": "has not failed",
 }
 
@@ -129,7 +131,7 @@ class State:
         history, rows = self.history, event.rows
         if event.kind in CORRECTIONS:
             fine = history.has_result(rows)
-        elif event.kind == "cancel":
+        elif event.kind in ("cancel", "adopt"):
             fine = history.are(rows, history.pending)
         elif event.kind == "retry":
             fine = history.are(rows, history.failed)
@@ -158,6 +160,8 @@ class State:
 
 def _step(history: History, event: Event) -> History:
     rows, values, errors = event.rows, event.values, event.errors
+    if event.kind == "adopt":
+        return history
     if values is not None and errors is not None:
         if event.kind == "amend":
             return history.amended(rows, float(values[0]), float(errors[0]))

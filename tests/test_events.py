@@ -1,6 +1,7 @@
 """Events: there and back through JSON, and the state that follows from them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,7 @@ EVENTS = [
     Event("forget", ROWS),
     Event("cancel", ROWS),
     Event("retry", ROWS[:1]),
+    Event("adopt", ROWS),
 ]
 
 
@@ -124,6 +126,14 @@ def test_what_can_be_suggested_no_more():
     assert not state.has_taken(ROWS[:1], repeats=True)
     assert state.has_taken(ROWS[1:], repeats=True)
     assert not state.has_taken(np.array([[0, 0]]), repeats=False)
+
+
+def test_an_adoption_changes_nothing_but_the_number():
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:], fit=FIT, fresh=True))
+    adopted = state.after(Event("adopt", ROWS[1:]))
+    assert adopted == replace(state, number=state.number + 1)
+    refused, complaint = state.refuses(Event("adopt", ROWS))
+    assert (refused.tolist(), complaint) == ([True, False], "is not pending")
 
 
 def test_nowhere_keeps_nothing():

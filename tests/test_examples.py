@@ -48,7 +48,7 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
 def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path) -> None:
     printed = run("lab_loop.py", tmp_path, "--quick", "--keep", "lab", "--out", "loop.md")
     for mistake in (
-        'line 3, column "solvent" (G3): \'dioxan\' is not one of',
+        "line 3, column \"solvent\" (G3): 'dioxan' is not one of",
         "'about 40' is not a number (is 40 meant?)",
         "'90' is not one of [25, 40, 60, 80, 100]; the nearest is 80",
         "line 26: is the design of line 2 again",
