@@ -42,3 +42,20 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     printed = run("demo.py", tmp_path)
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path) -> None:
+    printed = run("lab_loop.py", tmp_path, "--quick", "--keep", "lab", "--out", "loop.md")
+    for mistake in (
+        "line 3, column \"solvent\" (G3): 'dioxan' is not one of",
+        "'about 40' is not a number (is 40 meant?)",
+        "'90' is not one of [25, 40, 60, 80, 100]; the nearest is 80",
+        "line 26: is the design of line 2 again",
+        "correct it by `mercbo amend`",
+    ):
+        assert mistake in printed
+    assert printed.count("nothing was stored, since") == 3
+    assert "1 result corrected" in printed
+    assert (tmp_path / "lab" / "study.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
+    assert (tmp_path / "loop.md").read_text(encoding="utf-8").count("$ mercbo") == 17
