@@ -105,7 +105,7 @@ def moments(folder: Path, number: int) -> dict:
         Optimizer(SMALL, seed=0, n_initial=2, model=QUICK, storage=url)
         at = 0
         while at < STEPS and kills < number:
-            killed, done = killed_after(rng.randrange(1, 4), rng.uniform(0.0, 2.0), url, at)
+            killed, done = killed_after(rng.randrange(1, 3), rng.uniform(0.0, 2.0), url, at)
             opt = Optimizer.open(url)
             state = opt.to_dict()
             # all completed calls are there; the one that was cut off is there wholly or not at all
