@@ -29,7 +29,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
@@ -242,6 +241,8 @@ def inside_bounds(z: Floats) -> bool:
 
 def climb(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
     """L-BFGS from `start`; the density reached and where. A start that breaks down is lost."""
+    from scipy.optimize import minimize
+
     bounds = bounds_of(data.kernel.n)
     low, high = bounds.T
 

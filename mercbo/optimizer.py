@@ -39,8 +39,10 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Discounted, Weighed, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
+from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.improvement import Improvement
 from mercbo.inference import Fit
@@ -231,7 +233,7 @@ class Optimizer:
 
     # -- tell and correct ----------------------------------------------------------------------
 
-    def tell(self, points: object, values: object, *, std: object = None) -> None:
+    def tell(self, points: object, values: object = IN_FRAME, *, std: object = None) -> None:
         """Report results: one point and its value, or several and as many values.
 
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
@@ -239,8 +241,11 @@ class Optimizer:
         and not regressed on. A point told again keeps all its results, and one that has a result
         has not failed. `std` is the standard
         deviation of the measurement, where it is known: one for each result, or one for all.
+        In a DataFrame `values` and `std` may be columns, by name; ``tell(frame)`` takes the only
+        column that is no variable. Its index does not matter.
         Where anything is wrong with the call, nothing of it is kept.
         """
+        points, values, std = take_apart(self.space, points, values, std)
         rows = self.space.feasible_rows(points)
         results = read_values(points, values, len(rows))
         self._record(Event.told(rows, results, read_errors(points, std, len(rows))))
@@ -330,19 +335,32 @@ class Optimizer:
     @overload
     def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
 
+    @overload
     def ask(
-        self, k: int | None = None, *, fixed: dict[str, Any] | None = None
+        self, k: int | None = None, *, fixed: dict[str, Any] | None = None, as_frame: bool
+    ) -> Any: ...
+
+    def ask(
+        self,
+        k: int | None = None,
+        *,
+        fixed: dict[str, Any] | None = None,
+        as_frame: bool = False,
     ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
 
         No point comes back that was told, failed or is pending, and none that breaks a
         constraint. `fixed` holds some variables at given values, for this call. Where fewer than
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
-        gives what `k` calls of ``ask()`` would.
+        gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
         """
         count = 1 if k is None else _count("k", k)
+        if as_frame:
+            pandas()  # missing, it is missed before anything is pending
         self._catch_up()
         points = self.space.points(self._claim(lambda: self._choose(count, fixed)))
+        if as_frame:
+            return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
 
     def _claim(self, choose: Callable[[], Event]) -> Rows:
@@ -533,6 +551,18 @@ class Optimizer:
             surrogate = self._model_of_now()
             mean, std = surrogate.predict(rows)
         return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
+
+    def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
+        """What the model has learned: effects and interactions with intervals, importance, and
+        leave-one-out predictions; with a point, also why that one."""
+        self._catch_up()
+        self._need_results("there is nothing to explain")
+        row = None if point is None else self._one(point)[0]
+        with threads_for(len(self._history)):
+            now, told = self._model_of_now(), self._history
+            return explain(
+                self.space, now, self.direction, told.rows, told.values, level=level, row=row
+            )
 
     def _draw(
         self,
