@@ -27,7 +27,7 @@ LAYERS = [
     "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
     "warp", "inference",
     "slicing", "model", "samples", "posterior", "improvement", "failures", "quadratic", "design",
-    "acquisition", "history", "surrogate", "snapshot", "optimizer", "testing",
+    "acquisition", "history", "surrogate", "snapshot", "optimizer", "interchange", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.
 DOORS = ["optuna", "sklearn"]
@@ -36,7 +36,9 @@ DOORS = ["optuna", "sklearn"]
 def test_public_names_are_these() -> None:
     assert set(mercbo.__all__) == PUBLIC
     assert all(hasattr(mercbo, name) for name in PUBLIC)
-    assert set(mercbo_backends.__all__) == {"Annealing", "CpSat", "Exhaustive", "GraphCut"}
+    assert set(mercbo_backends.__all__) == {
+        "Annealing", "CpSat", "Exhaustive", "GraphCut", "LeapBqm", "LeapCqm",
+    }  # fmt: skip
 
 
 def imports_of(path: Path, package: str) -> set[str]:
