@@ -14,6 +14,7 @@ affine in q and f is quadratic in q, for every kind of variable (paper, eqs. 13 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,14 +36,29 @@ def mercer(singles: Floats, factor_of: Index, order: int) -> Floats:
 
     Law: over all orders, Phi Phi' is the full kernel divided by s2 * prod_i a_i.
     """
-    terms = mercer_terms(factor_of, order)
-    columns = [np.ones((len(singles), 1))]
-    for combination in terms[1:]:  # (terms, m): features multiplied together
-        product = singles[:, combination[:, 0]]
-        for position in range(1, combination.shape[1]):
-            product = product * singles[:, combination[:, position]]
-        columns.append(product)
-    return np.concatenate(columns, axis=1)
+    features = np.ascontiguousarray(singles.T)  # (D, N): a term is a row, which is quick to fetch
+    products = [np.ones((1, len(singles)))]
+    for short, added in mercer_steps(tuple(factor_of.tolist()), order):
+        products.append(products[-1][short] * features[added])
+    return np.asarray(np.concatenate(products).T)
+
+
+# Descent on a draw of order 3 or more asks for the same few again and again.
+@lru_cache(maxsize=8)
+def mercer_steps(factor_of: tuple[int, ...], order: int) -> list[tuple[Index, Index]]:
+    """For m = 1..order: which terms of m - 1 features go on, and by which feature.
+
+    >>> [len(short) for short, _ in mercer_steps(tuple(range(200)), 2)]
+    [200, 19900]
+    """
+    factors = np.array(factor_of, dtype=np.intp)
+    last = np.full(1, -1)  # the factor of the last feature of each term
+    steps = []
+    for _ in range(order):
+        short, added = np.nonzero(factors[np.newaxis, :] > last[:, np.newaxis])
+        steps.append((short, added))
+        last = factors[added]
+    return steps
 
 
 def mercer_terms(factor_of: Index, order: int) -> list[Index]:
@@ -51,12 +67,9 @@ def mercer_terms(factor_of: Index, order: int) -> list[Index]:
     >>> [len(t) for t in mercer_terms(np.arange(200), 2)]
     [1, 200, 19900]
     """
-    features = np.arange(len(factor_of), dtype=np.intp)
     terms = [np.zeros((1, 0), dtype=np.intp)]
-    for m in range(1, order + 1):
-        last = factor_of[terms[-1][:, -1]] if m > 1 else np.full(1, -1)
-        short, added = np.nonzero(factor_of[np.newaxis, :] > last[:, np.newaxis])
-        terms.append(np.column_stack([terms[-1][short], features[added]]).astype(np.intp))
+    for short, added in mercer_steps(tuple(factor_of.tolist()), order):
+        terms.append(np.column_stack([terms[-1][short], added]).astype(np.intp))
     return terms
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from mercbo.bench import backends, proofs
 from mercbo.bench.backends import Measurement, summarise
-from mercbo.cli import app, parse_problems
+from mercbo.cli import app
+from mercbo.cli.bench import parse_problems
 
 
 def row(draw: int, solver: str, energy: float | None, **more: float) -> Measurement:

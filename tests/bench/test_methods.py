@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from mercbo import (
     Categorical,
     Exactly,
     Integer,
+    MercboError,
+    Model,
+    Optimizer,
     Ordinal,
     SettingError,
     Space,
@@ -22,9 +26,10 @@ from mercbo import (
     Where,
 )
 from mercbo.arrays import keys
-from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, bocs, combo, horseshoe, make
+from mercbo.bench.methods import IN_HOUSE, METHODS, OURS, bocs, combo, horseshoe, make, maker
 from mercbo.bench.methods.common import neighbours, standardised
 from mercbo.bench.methods.horseshoe import Scales, gibbs, inverse_gamma
+from mercbo.bench.methods.ours import Mercbo
 
 BITS = [f"x{i}" for i in range(8)]
 SPACES = {
@@ -47,6 +52,7 @@ SPACES = {
         [{"a": a, "b": b, "c": c} for a in "xyz" for b in (1, 2, 3) for c in range(7) if a != c]
     ),
 }
+BINARY = SPACES["binary"]
 STEPS = 30
 # the others fit a model for every ask
 QUICK = ["random", "local", "sa", "genetic"]
@@ -272,3 +278,47 @@ def test_the_names_are_these() -> None:
         "mercbo-annealing", "random", "local", "sa", "genetic", "combo", "bocs",
         "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma",
     }  # fmt: skip
+
+
+# -- our own, with more choices changed -------------------------------------------------------
+
+
+def test_any_setting_has_a_name() -> None:
+    method = make("mercbo-paper:order=3:sweeps=1:refine=False:acquisition=thompson", BINARY, 0, 9)
+    assert isinstance(method, Mercbo)
+    assert method.optimizer.model == replace(Model.paper(), order=3, sweeps=1)
+    assert method.optimizer.acquisition == "thompson"
+    assert make("mercbo:backend=annealing", BINARY, 0, 9).optimizer.backend == "annealing"
+    assert make("mercbo-no-warp:order=1", BINARY, 0, 9).optimizer.model.warp == "none"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mercbo:ordr=3", r"'mercbo:ordr=3': 'ordr=3' is not KEY=VALUE .* did you mean 'order'"),
+        ("mercbo:order", "'order' is not KEY=VALUE"),
+        ("mercbo:order=0", "order=0 is not a whole number"),
+        ("mercbo:batch=0", "'batch=0': a whole number of at least 1"),
+        ("mercbo:batch=True", "'batch=True': a whole number of at least 1"),
+        ("mercbo:acquisition=ucb", "'ucb'"),
+        ("mercbo:backend=graphcut", "graphcut"),
+        ("random:batch=2", "method='random:batch=2' is not one of"),
+    ],
+)
+def test_a_wrong_setting_is_named_before_anything_is_played(name: str, message: str) -> None:
+    with pytest.raises(MercboError, match=message):
+        maker(name)
+
+
+def test_a_batch_is_asked_for_at_once_and_the_next_when_all_are_told() -> None:
+    told, asked, _ = run("mercbo-thompson:batch=20", BINARY, seed=3)
+    objective = separable(BINARY)
+    optimizer = Optimizer(BINARY, seed=3, acquisition="thompson")
+    optimizer.tell(told, objective(told))
+    expected = []
+    for count in (20, 10):  # the last batch has what is left
+        expected.append(BINARY.rows(optimizer.ask(count)))
+        optimizer.tell(expected[-1], objective(expected[-1]))
+    assert np.array_equal(asked, np.concatenate(expected))
+    _, one_by_one, _ = run("mercbo-thompson", BINARY, seed=3)
+    assert not np.array_equal(one_by_one, asked)

@@ -3,6 +3,7 @@
 | name                                    | what                                                   |
 |-----------------------------------------|--------------------------------------------------------|
 | mercbo, mercbo-paper, ...               | our `Optimizer`, one choice changed (`ours.py`)        |
+| mercbo:KEY=VALUE:KEY=VALUE, ...         | any of these with more choices changed                 |
 | random, local, sa, genetic              | without a model                                        |
 | combo, bocs                             | after the published methods, on our own machinery      |
 | optuna-tpe, optuna-gp, smac, nevergrad, | peers, each in a process of its own (`worker.py`)      |
@@ -71,6 +72,9 @@ def maker(name: str) -> Maker:
             return partial(_worker, name, shlex.split(name.removeprefix(WORKER)))
         except ValueError as error:
             raise SettingError(f"method={name!r} is no command line: {error}") from None
+    setting, colon, more = name.partition(":")
+    if colon and setting in OURS:
+        return _ours_with(name, OURS[setting], more)
     if name not in METHODS:
         known = [*METHODS, f"{WORKER}COMMAND"]
         raise SettingError(f"method={name!r} is not one of {known}{hint(name, METHODS)}")
@@ -83,10 +87,20 @@ def _in_house(module: str, kind: str, space: Space, seed: int, evaluations: int)
     return method
 
 
-def _ours(setting: str, space: Space, seed: int, evaluations: int) -> Method:  # noqa: ARG001
-    from mercbo.bench.methods.ours import Mercbo
+def _ours(setting: str, space: Space, seed: int, evaluations: int) -> Method:
+    from mercbo.bench.methods.ours import SETTINGS, Mercbo
 
-    return Mercbo(space, seed, setting)
+    return Mercbo(space, seed, evaluations, SETTINGS[setting])
+
+
+def _ours_with(name: str, setting: str, more: str) -> Maker:
+    from mercbo.bench.methods.ours import Mercbo, read_settings
+
+    try:
+        settings, batch = read_settings(setting, more)
+    except SettingError as error:
+        raise SettingError(f"method={name!r}: {error}") from None
+    return partial(Mercbo, settings=settings, batch=batch)
 
 
 def _peer(name: str, script: str, space: Space, seed: int, evaluations: int) -> Method:

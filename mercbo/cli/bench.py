@@ -1,4 +1,4 @@
-"""The command line, `mercbo bench ...`: what is measured, and how."""
+"""`mercbo bench ...`: what is measured, and how."""
 
 from __future__ import annotations
 
@@ -8,22 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
-try:
-    import typer
-    from rich.console import Console
-except ImportError as error:
-    raise ImportError(
-        "the mercbo command needs typer and rich: pip install 'mercbo[bench]'"
-    ) from error
+import typer
+from rich.console import Console
 
-app = typer.Typer(no_args_is_help=True, add_completion=True)
 bench = typer.Typer(no_args_is_help=True, help="Measurements that decide what is a default.")
-app.add_typer(bench, name="bench")
-
-
-@app.callback()
-def main() -> None:
-    """Bayesian optimisation over combinatorial spaces."""
 
 
 @bench.command("backends")

@@ -1,0 +1,28 @@
+"""The command line, `mercbo ...`: each module holds a group of its commands.
+
+`study.py` has those that change a study, `show.py` those that look at one, `demo.py` a whole loop
+on a made-up reaction, `bench.py` the measurements; `common.py` has what they share.
+"""
+
+from __future__ import annotations
+
+try:
+    import rich  # noqa: F401
+    import typer
+except ImportError as error:
+    raise ImportError(
+        "the mercbo command needs typer and rich: pip install 'mercbo[cli]'"
+    ) from error
+
+from mercbo.cli import demo, show, study
+from mercbo.cli.bench import bench
+
+app = typer.Typer(no_args_is_help=True, add_completion=True)
+for group in (study, show, demo):
+    app.registered_commands += group.app.registered_commands
+app.add_typer(bench, name="bench")
+
+
+@app.callback()
+def main() -> None:
+    """Bayesian optimisation over combinatorial spaces."""
