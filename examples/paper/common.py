@@ -36,6 +36,7 @@ class Options:
     jobs: int
     quick: bool
     more: Sequence[Path]
+    only: str | None
 
 
 def options(name: str, about: str | None, runs: str) -> Options:
@@ -49,11 +50,12 @@ def options(name: str, about: str | None, runs: str) -> Options:
     parser.add_argument(
         "--with", dest="more", type=Path, action="append", default=[], help="packed runs to add"
     )
+    parser.add_argument("--only", help="one problem of the figure")
     given = parser.parse_args()
     chosen = runs_of(given.runs or ("0" if given.quick else runs))
     data = Path(given.data) if given.data else None
     given.out.mkdir(parents=True, exist_ok=True)
-    return Options(given.out, data, chosen, given.jobs, given.quick, given.more)
+    return Options(given.out, data, chosen, given.jobs, given.quick, given.more, given.only)
 
 
 def play(

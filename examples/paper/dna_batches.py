@@ -31,7 +31,8 @@ def batches(given: Options, problem: str, name: str, size: int) -> Iterator[np.n
     lines = [
         line
         for line in read(given.out / FILE)
-        if (line.get("method"), line.get("problem")) == (name, problem) and line.get("ask")
+        if (line.get("method"), line.get("problem")) == (name, problem)
+        and line.get("ask") is not None
     ]
     for _, run in groupby(lines, key=lambda line: line["run"]):
         rows = np.array([list(line["point"].values()) for line in run])

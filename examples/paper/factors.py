@@ -10,7 +10,7 @@ from __future__ import annotations
 from common import convergence, options, play
 
 FACTORS = ("CRX", "EGR2", "KLF1", "PAX4", "SIX6", "WT1")
-NAMES = {f"mercbo-thompson:batch={size}": f"batches of {size}" for size in (1, 10, 50, 100)}
+NAMES = {f"mercbo-thompson:batch={size}": f"batches of {size}" for size in (10, 50, 100)}
 QUICK_BUDGET = 32
 
 

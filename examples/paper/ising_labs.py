@@ -27,6 +27,7 @@ BUDGET, QUICK_BUDGET = 100, 24
 def main() -> None:
     given = options("ising_labs", __doc__, runs="0,5")
     problems = QUICK_PROBLEMS if given.quick else PROBLEMS
+    problems = [given.only] if given.only else problems
     methods = ["mercbo-paper-quick", "random"] if given.quick else list(NAMES)
     curves = play(problems, methods, given, QUICK_BUDGET if given.quick else BUDGET)
     drawn, axes = figure(len(problems), width=4.4, height=3.4)
