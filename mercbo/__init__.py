@@ -7,6 +7,7 @@
 >>> opt.tell(point, 3.2)
 """
 
+from mercbo.campaign import Evaluation, Failure, Result
 from mercbo.constraints import (
     AllDifferent,
     AtLeast,
@@ -18,6 +19,7 @@ from mercbo.constraints import (
     Tied,
     Where,
 )
+from mercbo.driver import maximize, minimize
 from mercbo.errors import (
     BackendError,
     MercboError,
@@ -45,7 +47,9 @@ __all__ = [
     "Binary",
     "Categorical",
     "Draw",
+    "Evaluation",
     "Exactly",
+    "Failure",
     "Forbid",
     "Implies",
     "Integer",
@@ -59,6 +63,7 @@ __all__ = [
     "Point",
     "PointError",
     "Prediction",
+    "Result",
     "ResultError",
     "SettingError",
     "Space",
@@ -67,4 +72,6 @@ __all__ = [
     "StateError",
     "Tied",
     "Where",
+    "maximize",
+    "minimize",
 ]

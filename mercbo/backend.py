@@ -7,14 +7,15 @@ are found by the entry-point group ``mercbo.backends``, so that other packages c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from importlib.metadata import entry_points
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-import dimod
 import numpy as np
 
 from mercbo.errors import BackendError, hint
+
+if TYPE_CHECKING:
+    import dimod
 
 GROUP = "mercbo.backends"
 # dwave-samplers refuses seeds of 2**31 and more.
@@ -28,6 +29,13 @@ def names() -> list[str]:
     ['annealing', 'cp-sat', 'exhaustive', 'graph-cut']
     """
     return sorted({found.name for found in entry_points(group=GROUP)})
+
+
+def entry_points(*, group: str) -> Iterable[Any]:
+    """The standard library's, imported when it is used: it is slow to load."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)
 
 
 def resolve(backend: object) -> Any:
@@ -72,6 +80,8 @@ def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.Sample
     A BQM is handed over with its variables numbered, because some samplers (OpenJij's) take few
     kinds of label; the answer has the model's own labels again.
     """
+    import dimod
+
     constrained = isinstance(model, dimod.ConstrainedQuadraticModel)
     call = sampler.sample_cqm if constrained else sampler.sample
     seed = int(rng.integers(SEED_LIMIT))
@@ -85,6 +95,8 @@ def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.Sample
 
 def _checked(found: Any, model: Any, call: Any) -> dimod.SampleSet:
     """The answer, if it is a sample set that answers the question."""
+    import dimod
+
     who = getattr(call, "__qualname__", repr(call))
     if not isinstance(found, dimod.SampleSet):
         raise BackendError(

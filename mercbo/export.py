@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import dimod
 import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index, Rows
 from mercbo.encoding import Encoding, Label
 from mercbo.limits import Limits
 from mercbo.region import Region
+
+if TYPE_CHECKING:
+    import dimod
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,8 @@ class Levels:
 def binary_model(
     linear: Floats, coupling: Floats, offset: float, labels: Sequence[Label]
 ) -> dimod.BinaryQuadraticModel:
+    import dimod
+
     rows, columns = np.nonzero(np.triu(coupling, 1))
     return dimod.BinaryQuadraticModel.from_numpy_vectors(
         linear,
@@ -151,6 +156,8 @@ def constrained_model(
 ) -> dimod.ConstrainedQuadraticModel:
     """The objective with one discrete constraint per one-hot group, one inequality per
     binary-encoded variable with unused codewords, and the limits of the region."""
+    import dimod
+
     labels = levels.labels
     cqm = dimod.ConstrainedQuadraticModel()
     for label in labels[len(objective.variables) :]:

@@ -30,8 +30,6 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, ndtr
 
 from mercbo.arrays import Floats, Index, Rows
 from mercbo.inference import CONTRAST_BOUNDS, TOTAL_CONTRAST, Data
@@ -240,6 +238,8 @@ class FailureModel:
 
 def probability(mean: Floats, variance: Floats) -> Floats:
     """The average of Phi(g) over g ~ N(mean, variance)."""
+    from scipy.special import ndtr
+
     return np.asarray(ndtr(mean / np.sqrt(1.0 + variance)))
 
 
@@ -285,6 +285,8 @@ class Mode:
 
     @cached_property
     def log_likelihoods(self) -> Floats:
+        from scipy.special import log_ndtr
+
         return np.asarray(log_ndtr(self.y * self.latent))
 
     @cached_property
@@ -427,6 +429,8 @@ def fit(data: Data) -> Floats:
         value, gradient, mode = log_density(data, z, weights)
         weights = mode.weights  # the next z is near by, and so is its mode
         return -value, -gradient
+
+    from scipy.optimize import minimize
 
     found = minimize(
         loss,

@@ -16,9 +16,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dimod
 import numpy as np
 
 from mercbo import backend, moves
@@ -29,6 +28,9 @@ from mercbo.errors import BackendError, SpaceError
 from mercbo.export import Levels, binary_model, constrained_model, exclude
 from mercbo.limits import Limits
 from mercbo.region import Region
+
+if TYPE_CHECKING:
+    import dimod
 
 # A region with at most so many rows is listed; on the way there may be so many beginnings.
 LISTED, BEGINNINGS = 20_000, 100_000

@@ -79,8 +79,10 @@ class History:
         """A value of NaN is a failure; a point that has a result, too, has not failed."""
         good = ~np.isnan(values)
         marked = mark(rows)
-        working = mark(np.concatenate([self.rows, rows[good]]))
-        failed = without({**self.failed, **mark(rows[~good])}, working)
+        newly = mark(rows[~good])
+        if newly:  # only then old results matter: looking through all of them takes a while
+            newly = without(newly, mark(self.rows))
+        failed = without({**self.failed, **newly}, mark(rows[good]))
         return History(
             np.concatenate([self.rows, rows[good]]),
             np.concatenate([self.values, values[good]]),

@@ -21,17 +21,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, logsumexp, ndtr
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Index, Rows
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
+from mercbo.prediction import Predictor
 
 # Sets of results drawn for pending points, over all states of the hyper-parameters together.
 FANTASIES = 16
 # What a gain must exceed, in spreads of the results.
 MARGIN = 0.02
-# Rows predicted at a time.
+# Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
 CHUNK = 1024
 # A standard deviation below this is rounding: the point is known.
 LEAST_SD = 1e-9
@@ -46,6 +46,8 @@ def log_improvement(mean: Floats, variance: Floats, best: Floats | float) -> Flo
     >>> float(np.exp(log_improvement(np.zeros(1), np.ones(1), 0.0))[0])  # 1 / sqrt(2 pi)
     0.3989422804014327
     """
+    from scipy.special import erfcx, ndtr
+
     sd = np.maximum(np.sqrt(variance), LEAST_SD)
     z = (best - mean) / sd
     log_phi = -0.5 * z**2 - LOG_ROOT_2PI
@@ -62,7 +64,7 @@ def log_improvement(mean: Floats, variance: Floats, best: Floats | float) -> Flo
 class Belief:
     """A posterior with some sets of results for the pending points, and what to improve on."""
 
-    posterior: Posterior  # given the data and, for its variance, the pending points
+    moments: Predictor  # given the data and, for its variance, the pending points
     results: Floats  # (M, S), standardised
     best: Floats  # (S,)
 
@@ -70,17 +72,24 @@ class Belief:
     def of(
         cls, posterior: Posterior, pending: Rows, fantasies: int, *, rng: np.random.Generator
     ) -> Belief:
+        posterior = posterior.full
         results = posterior.data.y[:, np.newaxis]
         if len(pending):
             drawn = posterior.results_at(pending, fantasies, rng=rng)  # (P, S)
             results = np.concatenate([np.repeat(results, fantasies, axis=1), drawn])
             posterior = posterior.given(pending, drawn.mean(axis=1))
-        means, _ = posterior.means(posterior.data.rows, results)
-        return cls(posterior, results, means.min(axis=0) - MARGIN)
+        moments = posterior.predictor(results)
+        means, _ = moments.at(posterior.data.rows)
+        return cls(moments, results, means.min(axis=0) - MARGIN)
 
     def log_improvements(self, rows: Rows) -> Floats:
         """(R, S)."""
-        means, variance = self.posterior.means(rows, self.results)
+        means, variance = self.moments.at(rows)
+        return log_improvement(means, variance[:, np.newaxis], self.best)
+
+    def log_improvements_around(self, rows: Rows, which: Index, level: Index) -> Floats:
+        """(M, S): at rows[which] with one variable at the value of a level."""
+        means, variance = self.moments.around(rows, which, level)
         return log_improvement(means, variance[:, np.newaxis], self.best)
 
 
@@ -100,18 +109,34 @@ class Improvement:
         return cls(posteriors[0].kernel, beliefs)
 
     def path(self, rows: Rows) -> Floats:
-        parts = [self._path(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
+        parts = [
+            averaged([belief.log_improvements(rows[i : i + CHUNK]) for belief in self.beliefs])
+            for i in range(0, len(rows), CHUNK)
+        ]
         return np.concatenate([np.zeros(0), *parts])
-
-    def _path(self, rows: Rows) -> Floats:
-        logs = np.concatenate([b.log_improvements(rows) for b in self.beliefs], axis=1)
-        return np.asarray(np.log(logs.shape[1]) - logsumexp(logs, axis=1))
 
     value = path
 
     def path_neighbours(self, rows: Rows) -> Floats:
-        kernel = self.kernel
-        moved = np.repeat(rows, kernel.levels, axis=0)
-        at = np.tile(np.arange(kernel.levels), len(rows))
-        moved[np.arange(len(moved)), kernel.level_variable[at]] = kernel.level_value[at]
-        return self.path(moved).reshape(len(rows), kernel.levels)
+        held = self.kernel.held(rows)[:, self.kernel.level_variable]  # (P, L)
+        which, level = np.nonzero(held != np.arange(self.kernel.levels))
+        parts = [
+            averaged(
+                [
+                    belief.log_improvements_around(rows, which[i : i + CHUNK], level[i : i + CHUNK])
+                    for belief in self.beliefs
+                ]
+            )
+            for i in range(0, len(which), CHUNK)
+        ]
+        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
+        out[which, level] = np.concatenate([np.zeros(0), *parts])
+        return out
+
+
+def averaged(logs: Sequence[Floats]) -> Floats:
+    """Minus the log of the mean over the columns of all, (R,)."""
+    every = np.concatenate(logs, axis=1)
+    highest = every.max(axis=1)
+    mean = np.exp(every - highest[:, np.newaxis]).mean(axis=1)
+    return np.asarray(-highest - np.log(mean))

@@ -169,6 +169,13 @@ class Kernel:
             np.put_along_axis(hot, chosen, 1.0, axis=1)
         return hot
 
+    def held(self, rows: Rows) -> Index:
+        """(N, variables): the level of each variable of each row."""
+        held = np.zeros(rows.shape, dtype=np.intp)
+        for part in self.parts:
+            held[:, part.variables] = part.levels[:, 0] + rows[:, part.variables]
+        return held
+
     def weights(self, beta: Floats) -> Floats:
         """w of each feature, (D,)."""
         return np.exp(-beta[self.factor_of] * self.lam)

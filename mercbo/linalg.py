@@ -1,4 +1,8 @@
-"""Cholesky factors that do not give up, and threads only where they help."""
+"""Cholesky factors that do not give up, and threads only where they help.
+
+SciPy is imported by the functions that use it: `import mercbo` is to be quick, and an `ask` of the
+initial design needs no factor.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack, solve_triangular
-from threadpoolctl import ThreadpoolController
 
 from mercbo.arrays import Floats
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +42,10 @@ def threads_for(size: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
+    # a controller knows the libraries that are loaded when it is made: SciPy's BLAS must be
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 
@@ -46,15 +56,21 @@ class Factor:
     lower: Floats
 
     def solve(self, right: Floats) -> Floats:
+        from scipy.linalg import cho_solve
+
         return np.asarray(cho_solve((self.lower, True), right, check_finite=False))
 
     def half_solve(self, right: Floats) -> Floats:
         """L^-1 right: its columns' squared norms are right' A^-1 right."""
+        from scipy.linalg import solve_triangular
+
         return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
 
     def inverse(self) -> Floats:
         if len(self.lower) == 0:
             return self.lower
+        from scipy.linalg import lapack
+
         packed, _ = lapack.dpotri(self.lower, lower=1)  # the lower half; the upper stays zero
         full = packed + packed.T
         np.einsum("ii->i", full)[:] *= 0.5
@@ -69,6 +85,8 @@ def cholesky(matrix: Floats) -> Factor:
     """Factor `matrix`, with as little jitter on its diagonal as it takes."""
     if len(matrix) == 0:
         return Factor(matrix)
+    from scipy.linalg import lapack
+
     scale = float(np.mean(np.diag(matrix)))
     for jitter in JITTERS:
         nudged = matrix if jitter == 0.0 else matrix + jitter * scale * np.eye(len(matrix))

@@ -3,18 +3,20 @@
 The walk of an `ask`: history -> index rows and standardised y -> hyper-parameters (`model.py`)
 -> posterior -> draw -> acquisition problem -> backend -> repaired, polished, refined -> the best
 that is new -> a dict of the user's values, marked pending. A `tell` checks and appends; it does no
-model work. Every call builds the new history first and then puts it in place, so that one that
-raises has changed nothing.
+model work. Every change is an event (`events.py`): `_record` writes it to the run's log, where
+there is a store, and then puts the state that follows from it in place, so that a call that raises
+has changed nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import CLIMBS, lowest_new
-from mercbo.arrays import Floats, Mask, Rows, keys
+from mercbo.arrays import Floats, Rows, keys
 from mercbo.design import space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
@@ -36,8 +38,11 @@ from mercbo.errors import (
     StateError,
     choose,
 )
+from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Discounted, Weighed, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
+from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.improvement import Improvement
 from mercbo.inference import Fit
@@ -53,6 +58,8 @@ from mercbo.variables import Point
 
 log = logging.getLogger(__name__)
 
+# How often an ask that lost a point to another process tries again before it makes them wait.
+RACES = 4
 # First entry of a spawn key: which of the optimizer's independent random streams.
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
@@ -106,6 +113,10 @@ class Optimizer:
         By default the number of variables, but at least 5 and at most 20.
     seed
         The same seed and history give the same suggestions. None draws a fresh one.
+    storage
+        Where the run is kept, as a database URL such as "sqlite:///run.db": every ask and tell is
+        on disk before it returns, `Optimizer.open` goes on from there, and several processes may
+        work on one run. Needs ``mercbo[storage]``. None keeps it in memory.
 
     >>> opt = Optimizer(Space.binary(6), seed=0)
     >>> for _ in range(20):
@@ -126,6 +137,7 @@ class Optimizer:
         repeats: str = "never",
         n_initial: int | None = None,
         seed: int | None = None,
+        storage: str | None = None,
     ) -> None:
         if not isinstance(space, Space):
             raise SettingError(f"space={space!r} is not a Space")
@@ -142,20 +154,22 @@ class Optimizer:
             self.n_initial = _count("n_initial", n_initial)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
-        self._asked = 0
-        self._history = History.empty(len(space))
-        # The fit of the last ask, where the next one starts, and whether no result came since.
-        self._committed: Fit | None = None
-        self._fresh = False
+        self._state = State(History.empty(len(space)))
+        # Part of the spawn keys of asks, once another process was seen to ask by the same ones.
+        self._lane: tuple[int, ...] = ()
         self._surrogate: Surrogate | None = None
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
+        self._log: Log = Nowhere()
+        if storage is not None:
+            self._keep_in(storage)
 
     # -- history -------------------------------------------------------------------------------
 
     @property
     def observations(self) -> list[Observation]:
         """Every result told, in the order told; replicates of a point stay apart."""
+        self._catch_up()
         points = self.space.points(self._history.rows)
         values = self._history.values.tolist()
         return [Observation(p, v) for p, v in zip(points, values, strict=True)]
@@ -163,16 +177,19 @@ class Optimizer:
     @property
     def pending(self) -> list[Point]:
         """Points asked for and not yet told."""
+        self._catch_up()
         return self._points_of(self._history.pending)
 
     @property
     def failed(self) -> list[Point]:
         """Points whose result was NaN or None."""
+        self._catch_up()
         return self._points_of(self._history.failed)
 
     @property
     def best_observed(self) -> Observation:
         """The observation with the best single value."""
+        self._catch_up()
         self._need_results("there is no best")
         where = int(np.argmin(self._sign * self._history.values))
         point = self.space.points(self._history.rows[where : where + 1])[0]
@@ -184,12 +201,17 @@ class Optimizer:
         which does not fall for a lucky measurement."""
         if self.repeats == "never":
             return self.best_observed
+        self._catch_up()
         self._need_results("there is no best")
         rows = np.unique(self._history.rows, axis=0)
         points = self.space.points(rows)
         mean = self.predict(points).mean
         where = int(np.argmin(self._sign * mean))
         return Observation(points[where], float(mean[where]))
+
+    @property
+    def _history(self) -> History:
+        return self._state.history
 
     def __repr__(self) -> str:
         history = self._history
@@ -211,7 +233,7 @@ class Optimizer:
 
     # -- tell and correct ----------------------------------------------------------------------
 
-    def tell(self, points: object, values: object, *, std: object = None) -> None:
+    def tell(self, points: object, values: object = IN_FRAME, *, std: object = None) -> None:
         """Report results: one point and its value, or several and as many values.
 
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
@@ -219,39 +241,36 @@ class Optimizer:
         and not regressed on. A point told again keeps all its results, and one that has a result
         has not failed. `std` is the standard
         deviation of the measurement, where it is known: one for each result, or one for all.
+        In a DataFrame `values` and `std` may be columns, by name; ``tell(frame)`` takes the only
+        column that is no variable. Its index does not matter.
         Where anything is wrong with the call, nothing of it is kept.
         """
+        points, values, std = take_apart(self.space, points, values, std)
         rows = self.space.feasible_rows(points)
         results = read_values(points, values, len(rows))
-        self._become(self._history.told(rows, results, read_errors(points, std, len(rows))))
+        self._record(Event.told(rows, results, read_errors(points, std, len(rows))))
 
     def amend(self, point: object, value: object, *, std: object = None) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure."""
         row = self._one(point)
-        self._check(self._history.has_result(row), row, "has no result to amend")
+        self._check(Event("amend", row))
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
         result, error = read_values(point, value, 1), read_errors(point, std, 1)
-        self._correct(self._history.amended(row, float(result[0]), float(error[0])))
+        self._record(Event("amend", row, result, error))
 
     def forget(self, points: object) -> None:
         """Drop all results and failures of some points; they may be suggested again."""
-        rows = self.space.rows(points)
-        self._check(self._history.has_result(rows), rows, "has no result to forget")
-        self._correct(self._history.forgotten(rows))
+        self._record(Event("forget", self.space.rows(points)))
 
     def cancel(self, points: object) -> None:
         """Say that pending points will not be evaluated; they may be suggested again."""
-        rows = self.space.rows(points)
-        self._check(self._history.are(rows, self._history.pending), rows, "is not pending")
-        self._become(self._history.cancelled(rows))
+        self._record(Event("cancel", self.space.rows(points)))
 
     def retry(self, points: object) -> None:
         """Take failures back: the points come again, with the next `ask`."""
-        rows = self.space.rows(points)
-        self._check(self._history.are(rows, self._history.failed), rows, "has not failed")
-        self._become(self._history.retried(rows))
+        self._record(Event("retry", self.space.rows(points)))
 
     def _one(self, point: object) -> Rows:
         rows = self.space.rows(point)
@@ -259,24 +278,54 @@ class Optimizer:
             raise PointError(f"one point was wanted, {len(rows)} came")
         return rows
 
-    def _check(self, fine: Mask, rows: Rows, complaint: str) -> None:
-        for number in np.flatnonzero(~fine).tolist():
-            where = f"point {number}: " if len(rows) > 1 else ""
-            point = self.space.points(rows[number : number + 1])[0]
+    def _check(self, event: Event) -> None:
+        """Complain of the first point that the event cannot happen to."""
+        refused, complaint = self._state.refuses(event)
+        for number in np.flatnonzero(refused).tolist():
+            where = f"point {number}: " if len(event.rows) > 1 else ""
+            point = self.space.points(event.rows[number : number + 1])[0]
             raise PointError(f"{where}{point} {complaint}")
 
-    def _become(self, history: History) -> None:
-        """Go on with another history; the model is fitted again if its data changed."""
-        before, self._history = self._history, history
-        if not before.same_results(history):
-            self._surrogate = None
-            self._fresh = False
+    # -- the one road by which the state changes -----------------------------------------------
 
-    def _correct(self, history: History) -> None:
-        """As `_become`; what was fitted to results that were wrong is no start for another fit."""
-        if not self._history.same_results(history):
-            self._committed = None
-        self._become(history)
+    def _record(self, happened: Event | Callable[[], Event]) -> Event:
+        """Write an event while nobody else does, then go on from what it leads to; a callable
+        makes the event at that moment."""
+        with self._log.turn(self._state.number) as turn:
+            self._follow(turn.news)
+            event = happened if isinstance(happened, Event) else happened()
+            self._check(event)
+            state = self._state.after(event)
+            if len(event.rows) > 0:
+                turn.append(event)
+        if len(event.rows) > 0:
+            self._become(state)
+        return event
+
+    def _catch_up(self) -> None:
+        """Take note of what other processes did to the run."""
+        self._follow(self._log.entries(self._state.number))
+
+    def _follow(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            try:
+                event = Event.from_dict(entry.kind, entry.body, self.space.sizes)
+                self._check_fit(event.fit)
+            except StateError as error:
+                raise StateError(f"{self._log.name}: event {entry.number}: {error}") from error
+            self._become(self._state.after(event))
+
+    def _become(self, state: State) -> None:
+        """Go on with another state; the model is made again if its data or its fit changed."""
+        before, self._state = self._state, state
+        known = self._surrogate and self._surrogate.fit
+        refitted = state.committed is not before.committed and state.committed is not known
+        if refitted or not before.history.same_results(state.history):
+            self._surrogate = None
+
+    def _check_fit(self, fit: Fit | None) -> None:
+        if fit and {len(hyper.beta) for hyper in fit.hypers} != {self._kernel.n}:
+            raise StateError("its fit does not belong to its space")
 
     # -- ask -----------------------------------------------------------------------------------
 
@@ -286,17 +335,63 @@ class Optimizer:
     @overload
     def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
 
+    @overload
     def ask(
-        self, k: int | None = None, *, fixed: dict[str, Any] | None = None
+        self, k: int | None = None, *, fixed: dict[str, Any] | None = None, as_frame: bool
+    ) -> Any: ...
+
+    def ask(
+        self,
+        k: int | None = None,
+        *,
+        fixed: dict[str, Any] | None = None,
+        as_frame: bool = False,
     ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
 
         No point comes back that was told, failed or is pending, and none that breaks a
         constraint. `fixed` holds some variables at given values, for this call. Where fewer than
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
-        gives what `k` calls of ``ask()`` would.
+        gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
         """
         count = 1 if k is None else _count("k", k)
+        if as_frame:
+            pandas()  # missing, it is missed before anything is pending
+        self._catch_up()
+        points = self.space.points(self._claim(lambda: self._choose(count, fixed)))
+        if as_frame:
+            return to_frame(self.space, points)  # type: ignore[no-any-return]
+        return points[0] if k is None else points
+
+    def _claim(self, choose: Callable[[], Event]) -> Rows:
+        """Points chosen and recorded as asked for.
+
+        The choice, which takes long, is made while others may write. Where one of its points was
+        taken meanwhile it is made again, by random numbers of this optimizer's own from then on:
+        by the common ones, all that ask at once would choose the same.
+        """
+        for _ in range(RACES):
+            chosen, before = choose(), self._state
+            try:
+                return self._record(partial(self._still, chosen, before)).rows
+            except Taken as error:
+                log.debug("%s; choosing again", error)
+                self._lane = (secrets.randbits(32),)
+        return self._record(choose).rows
+
+    def _still(self, chosen: Event, before: State) -> Event:
+        """What was chosen in an earlier state, if it can be asked for in the present one."""
+        now = self._state
+        if now is before:
+            return chosen
+        if now.has_taken(chosen.rows, repeats=self.repeats == "allow"):
+            raise Taken("another process took a point that was about to be suggested")
+        if now.history.same_results(before.history):
+            return replace(chosen, fresh=chosen.fresh or now.fresh)
+        return replace(chosen, fresh=now.fresh and chosen.fit is None)
+
+    def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
+        """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
         seen = self._history.seen(repeats=self.repeats == "allow")
         left = feasible.left(seen, count)
@@ -304,7 +399,7 @@ class Optimizer:
             raise self._exhausted(count, left, fixed, feasible)
         rows: list[Rows] = []
         with threads_for(len(self._history)):
-            for number in range(self._asked, self._asked + count):
+            for number in range(self._state.asked, self._state.asked + count):
                 row = self._suggest(number, feasible, seen | self._settled(len(rows)), rows)
                 if row is None and self.repeats == "allow":
                     row = self._suggest(number, feasible, seen, rows)
@@ -316,12 +411,11 @@ class Optimizer:
         # points to try again come first, so the last one tells whether the model was used
         modelled = not self._designing(len(self._history.pending) + count - 1)
         modelled = modelled and keys(chosen)[-1] not in self._history.retries
-        self._history = self._history.asked(chosen)
-        self._asked += count
-        if modelled and self._surrogate is not None:
-            self._committed, self._fresh = self._surrogate.fit, True
-        points = self.space.points(chosen)
-        return points[0] if k is None else points
+        if not modelled or self._surrogate is None:
+            return Event("ask", chosen, fresh=self._state.fresh)
+        fit = self._surrogate.fit
+        new = None if fit is self._state.committed else fit
+        return Event("ask", chosen, fit=new, fresh=True)
 
     def _feasible(self, fixed: dict[str, Any] | None) -> Feasible:
         """The rows that an ask may choose from."""
@@ -442,18 +536,33 @@ class Optimizer:
         from there), the same until then; pass a generator for others. Without results it is a
         draw from the prior.
         """
-        rng = self._rng(ASKING, self._asked) if rng is None else rng
+        self._catch_up()
+        number = self._state.asked
+        rng = self._rng(ASKING, number) if rng is None else rng
         with threads_for(len(self._history)):
-            return self._draw(self._asked, rng, self.space.feasible)
+            return self._draw(number, rng, self.space.feasible)
 
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""
+        self._catch_up()
         self._need_results("nothing can be predicted")
         rows = self.space.rows(points)
         with threads_for(len(self._history)):
             surrogate = self._model_of_now()
             mean, std = surrogate.predict(rows)
         return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
+
+    def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
+        """What the model has learned: effects and interactions with intervals, importance, and
+        leave-one-out predictions; with a point, also why that one."""
+        self._catch_up()
+        self._need_results("there is nothing to explain")
+        row = None if point is None else self._one(point)[0]
+        with threads_for(len(self._history)):
+            now, told = self._model_of_now(), self._history
+            return explain(
+                self.space, now, self.direction, told.rows, told.values, level=level, row=row
+            )
 
     def _draw(
         self,
@@ -475,8 +584,8 @@ class Optimizer:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
             self._surrogate = Surrogate(
-                self.model, self._kernel, self._history, self._sign, self._committed,
-                keep=self._fresh, rng=self._rng(FITTING, len(self._history)),
+                self.model, self._kernel, self._history, self._sign, self._state.committed,
+                keep=self._state.fresh, rng=self._rng(FITTING, len(self._history)),
             )  # fmt: skip
         return self._surrogate
 
@@ -499,12 +608,14 @@ class Optimizer:
         return Kernel(self._encoding)
 
     def _rng(self, *stream: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=stream))
+        key = (*stream, *self._lane) if stream[0] == ASKING else stream
+        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
 
     # -- save and load -------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """The whole state in plain values; `from_dict` goes on from it."""
+        self._catch_up()
         return {
             "space": self.space.to_dict(),
             "direction": self.direction,
@@ -514,15 +625,15 @@ class Optimizer:
             "repeats": self.repeats,
             "n_initial": self.n_initial,
             "entropy": self._entropy,
-            "asked": self._asked,
+            "asked": self._state.asked,
             "points": self.space.points(self._history.rows),
             "values": self._history.values.tolist(),
             "errors": [None if np.isnan(e) else e for e in self._history.errors.tolist()],
-            "failed": self.failed,
-            "pending": self.pending,
+            "failed": self._points_of(self._history.failed),
+            "pending": self._points_of(self._history.pending),
             "retries": self._points_of(self._history.retries),
-            "fit": self._committed.to_dict() if self._committed else None,
-            "fresh": self._fresh,
+            "fit": self._state.committed.to_dict() if self._state.committed else None,
+            "fresh": self._state.fresh,
         }
 
     @classmethod
@@ -570,13 +681,12 @@ class Optimizer:
         failed, pending, retries = (
             mark(space.feasible_rows(state[name])) for name in ("failed", "pending", "retries")
         )
-        opt._history = replace(opt._history, failed=failed, pending=pending, retries=retries)
-        opt._asked = _count("asked", state["asked"], least=0)
+        history = replace(opt._history, failed=failed, pending=pending, retries=retries)
+        asked = _count("asked", state["asked"], least=0)
         _count("entropy", state["entropy"], least=0)
-        opt._committed = Fit.from_dict(state["fit"]) if state["fit"] else None
-        if opt._committed and {len(h.beta) for h in opt._committed.hypers} != {opt._kernel.n}:
-            raise StateError("its fit does not belong to its space")
-        opt._fresh = bool(state["fresh"])
+        fit = Fit.from_dict(state["fit"]) if state["fit"] else None
+        opt._check_fit(fit)
+        opt._state = State(history, asked, fit, bool(state["fresh"]))
         return opt
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -585,13 +695,16 @@ class Optimizer:
         Predicates (`Where`) cannot be written: a warning names those that `load` will want.
         """
         snapshot.write(path, self.to_dict())
+        self._warn_of_predicates(f"{path} does not hold", "load", stacklevel=3)
+
+    def _warn_of_predicates(self, lacks: str, back: str, *, stacklevel: int) -> None:
         names = [predicate.name for predicate in self.space.region.predicates]
         if names:
             wanted = ", ".join(f"{name!r}: ..." for name in names)
             warnings.warn(
-                f"{path} does not hold the predicate{'s' * (len(names) > 1)} "
-                f"{', '.join(map(repr, names))}; load it with where={{{wanted}}}",
-                stacklevel=2,
+                f"{lacks} the predicate{'s' * (len(names) > 1)} "
+                f"{', '.join(map(repr, names))}; {back} it with where={{{wanted}}}",
+                stacklevel=stacklevel,
             )
 
     @classmethod
@@ -601,17 +714,52 @@ class Optimizer:
         *,
         backend: object = None,
         where: Predicates | None = None,
+        storage: str | None = None,
     ) -> Optimizer:
         """Read a run back: its next suggestion is the one that the saved run would have given.
 
         `backend` takes the place of a sampler object, `where` maps the names of predicates to
-        them; both cannot be held by a file.
+        them; both cannot be held by a file. With `storage`, a database URL, the run goes on there.
         """
         state = snapshot.read(path)
+        opt = cls._restored(state, path, backend, where)
+        if storage is not None:
+            opt._keep_in(storage)
+        return opt
+
+    @classmethod
+    def open(
+        cls, storage: str, *, backend: object = None, where: Predicates | None = None
+    ) -> Optimizer:
+        """Go on with the run in a store, alone or while other processes work on it.
+
+        Its next suggestion is the one that the run would have given if it had never stopped.
+        `backend` and `where` are those of `load`.
+        """
+        from mercbo.store import Store
+
+        store = Store.open(storage)
+        opt = cls._restored(store.beginning(), store.name, backend, where)
+        opt._log, opt._state = store, replace(opt._state, number=1)
+        opt._catch_up()
+        return opt
+
+    @classmethod
+    def _restored(
+        cls, state: dict[str, Any], source: object, backend: object, where: Predicates | None
+    ) -> Optimizer:
         try:
             return cls.from_dict(state, backend=backend, where=where)
         except StateError as error:
-            raise StateError(f"{path}: {error}") from error
+            raise StateError(f"{source}: {error}") from error
+
+    def _keep_in(self, storage: str) -> None:
+        """Begin a stored run with the present state, its first event."""
+        from mercbo.store import Store
+
+        self._warn_of_predicates(f"{storage} does not hold", "open", stacklevel=4)
+        self._log = Store.create(storage, self.to_dict())
+        self._state = replace(self._state, number=1)
 
 
 def _default_initial(variables: int) -> int:

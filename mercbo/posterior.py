@@ -21,6 +21,7 @@ With hierarchical weights, the prior variances of theta are beta_i and beta_i be
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +32,7 @@ from mercbo.features import Coefficients, between_factors, mercer, single, term_
 from mercbo.inference import Data, Hyper
 from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
+from mercbo.prediction import Predictor
 from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
@@ -105,6 +107,23 @@ class Posterior:
         variance = self._variance(rows) - np.einsum("nr,nr->r", half, half)
         alpha = self._sigma.solve(results - self.hyper.mean)
         return self.hyper.mean + cross @ alpha, np.maximum(variance, 0.0)
+
+    @property
+    def full(self) -> Posterior:
+        """The posterior of the full process, whatever the features of the draws are."""
+        if self.model.posterior == "projected" and self.model.weights == "identity":
+            return self
+        return Posterior(
+            replace(self.model, posterior="projected", weights="identity"), self.data, self.hyper
+        )
+
+    def predictor(self, results: Floats) -> Predictor:
+        """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
+        alpha = self._sigma.solve(results - self.hyper.mean)
+        return Predictor(
+            self.kernel, self.tables, self.hyper.amplitude, self.hyper.mean, self.data.hot,
+            self._sigma, alpha,
+        )  # fmt: skip
 
     def results_at(self, rows: Rows, count: int, *, rng: np.random.Generator) -> Floats:
         """(R, count): results, noise included, drawn jointly at some rows."""

@@ -32,9 +32,8 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dimod
 import numpy as np
 
 from mercbo import moves
@@ -47,6 +46,9 @@ from mercbo.features import Quadratic, quadratic
 from mercbo.samples import QuadraticSample, Sample
 from mercbo.space import Space
 from mercbo.variables import Point
+
+if TYPE_CHECKING:
+    import dimod
 
 # Added to each penalty, relative to the largest coefficient, so that mending always pays.
 MARGIN = 1e-2
@@ -343,6 +345,8 @@ class PenalisedRow:
         """Labels and weights of the slack bits, as dimod names and chooses them."""
         if self._is_at_most_one:
             return []
+        import dimod
+
         blank = dimod.BinaryQuadraticModel("BINARY")
         return self._add_squared(blank, 1.0)
 

@@ -19,10 +19,15 @@ SINCE: dict[int, dict[str, Any]] = {
 }
 
 
+def labelled(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with what it is and by which rules it was written."""
+    return {"format": FORMAT, "version": VERSION, **state}
+
+
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """Write `state` beside `path`, flush it to disk, then put it in `path`'s place at once."""
     target = Path(path).resolve()  # behind a link, the file itself is replaced
-    text = json.dumps({"format": FORMAT, "version": VERSION, **state}, indent=1, allow_nan=False)
+    text = json.dumps(labelled(state), indent=1, allow_nan=False)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix="mercbo-", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -53,14 +58,19 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from None
     except (RecursionError, ValueError) as error:
         raise StateError(f"{path}: JSON that no run would hold ({error})") from None
+    return understood(state, path)
+
+
+def understood(state: object, source: object) -> dict[str, Any]:
+    """A labelled state of this version or an older one, with all that today's has."""
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise StateError(f"{path}: not a saved mercbo run")
+        raise StateError(f"{source}: not a saved mercbo run")
     version = state.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise StateError(f"{path}: version {version!r} is not a version of a saved run")
+        raise StateError(f"{source}: version {version!r} is not a version of a saved run")
     if version > VERSION:
         raise StateError(
-            f"{path}: written by a newer mercbo (file version {version}, "
+            f"{source}: written by a newer mercbo (file version {version}, "
             f"this one reads up to {VERSION}); update mercbo to read it"
         )
     for since, entries in SINCE.items():

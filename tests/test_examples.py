@@ -66,7 +66,7 @@ def test_the_figures_of_the_paper_are_drawn(tmp_path: Path, script: str, line: s
 @pytest.mark.slow
 def test_a_figure_is_drawn_again_without_playing_again(tmp_path: Path) -> None:
     first, second = (run("paper/factors.py", tmp_path, "--quick") for _ in range(2))
-    assert first.startswith("0/2\n1/2 mercbo-thompson:batch=1 dna-bits 0\n2/2 ")
+    assert first.startswith("0/2\n1/2 mercbo-thompson:batch=10 dna-bits 0\n2/2 ")
     assert second.startswith("2/2\n### dna-bits")
     assert second.split("###")[1:] == first.split("###")[1:]
 
@@ -80,3 +80,20 @@ def test_the_paper_s_pictures_are_small_and_their_text_names_each() -> None:
         assert path.stat().st_size < 100_000
         assert f"({path.name})" in text
         assert f"examples/paper/{path.stem}.py" in text
+
+
+@pytest.mark.slow
+def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path) -> None:
+    printed = run("lab_loop.py", tmp_path, "--quick", "--keep", "lab", "--out", "loop.md")
+    for mistake in (
+        "line 3, column \"solvent\" (G3): 'dioxan' is not one of",
+        "'about 40' is not a number (is 40 meant?)",
+        "'90' is not one of [25, 40, 60, 80, 100]; the nearest is 80",
+        "line 26: is the design of line 2 again",
+        "correct it by `mercbo amend`",
+    ):
+        assert mistake in printed
+    assert printed.count("nothing was stored, since") == 3
+    assert "1 result corrected" in printed
+    assert (tmp_path / "lab" / "study.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
+    assert (tmp_path / "loop.md").read_text(encoding="utf-8").count("$ mercbo") == 17

@@ -113,5 +113,5 @@ def test_the_shape_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-def]
     opt.ask()
     opt.save(tmp_path / "run.json")
     again = Optimizer.load(tmp_path / "run.json")
-    assert again._committed.warp == opt._committed.warp is not None
+    assert again._state.committed.warp == opt._state.committed.warp is not None
     assert again.ask() == opt.ask()

@@ -1,7 +1,7 @@
 """The command line, `mercbo ...`: each module holds a group of its commands.
 
-`bench.py` has the measurements. A module that is only imported here registers its commands on
-`app` or brings a Typer application of its own, which is added below.
+`study.py` has those that change a study, `show.py` those that look at one, `demo.py` a whole loop
+on a made-up reaction, `bench.py` the measurements; `common.py` has what they share.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ except ImportError as error:
         "the mercbo command needs typer and rich: pip install 'mercbo[cli]'"
     ) from error
 
+from mercbo.cli import demo, show, study
 from mercbo.cli.bench import bench
 
 app = typer.Typer(no_args_is_help=True, add_completion=True)
+for group in (study, show, demo):
+    app.registered_commands += group.app.registered_commands
 app.add_typer(bench, name="bench")
 
 

@@ -1,0 +1,144 @@
+"""What all commands on studies share: output for people or machines, errors, and the way out.
+
+| exit code | meaning                                                              |
+|-----------|----------------------------------------------------------------------|
+| 0         | done                                                                 |
+| 1         | a file or a study is not as it should be; nothing was changed        |
+| 2         | the command itself was not understood                                |
+| 3         | `--partial`: the good rows were kept, others were not                |
+| 130       | stopped by Ctrl-C; the last line says where that leaves the study    |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+
+from mercbo.errors import MercboError
+from mercbo.lab.study import Study
+from mercbo.variables import Point
+
+WRONG, PARTLY, STOPPED = 1, 3, 130
+# Rows of a table, or complaints, that are shown; a file or --json holds all.
+SHOWN = 30
+
+StudyPath = Annotated[Path, typer.Argument(help="The study, a file made by `mercbo init`.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object in place of text.")]
+
+
+class Output:
+    """Where a command's answer goes: text and tables, or one JSON object at the end."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:  # a file or a pipe has no width to keep to
+            self.console.width = 10_000
+        self.errors = Console(highlight=False, soft_wrap=True, stderr=True)
+
+    def say(self, text: str) -> None:
+        if not self.as_json:
+            self.console.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        self.errors.print(text, markup=False)
+
+    def grid(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table, of as many rows as fit a page."""
+        if self.as_json:
+            return
+        grid = Grid(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in header:
+            grid.add_column(_escaped(column), overflow="fold")
+        for row in rows[:SHOWN]:
+            grid.add_row(*(_escaped(shown(cell)) for cell in row))
+        self.console.print(grid)
+        if len(rows) > SHOWN:
+            self.say(f"... {len(rows)} in all")
+
+    def give(self, answer: dict[str, Any]) -> None:
+        """The answer for machines; NaN, which JSON lacks, becomes null."""
+        if self.as_json:
+            typer.echo(json.dumps(_without_nan(answer), ensure_ascii=False, allow_nan=False))
+
+    @contextlib.contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """A bar that moves while something takes its time."""
+        bar = Progress(
+            TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
+            console=self.errors, transient=True,
+        )  # fmt: skip
+        with bar:
+            bar.add_task(what, total=None)
+            yield
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "result"), counted(3, "row")
+    ('1 result', '3 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def shown(cell: object) -> str:
+    """A cell for people."""
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    return str(cell)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _without_nan(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(each) for each in value]
+    return value
+
+
+@contextlib.contextmanager
+def answering(out: Output, *, when_stopped: Callable[[], str] | None = None) -> Iterator[None]:
+    """Errors as one line without a traceback, and Ctrl-C with a word on what is left."""
+    try:
+        yield
+    except (MercboError, ImportError) as error:
+        out.give({"error": str(error)})
+        out.warn(f"error: {error}")
+        raise typer.Exit(WRONG) from None
+    except KeyboardInterrupt:
+        left = when_stopped() if when_stopped else "the study is as it was"
+        out.give({"error": f"stopped; {left}"})
+        out.warn(f"stopped; {left}")
+        raise typer.Exit(STOPPED) from None
+
+
+def values_of(study: Study, points: Sequence[Point]) -> list[list[object]]:
+    """Points as rows of a table."""
+    return [[point[name] for name in study.space.names] for point in points]
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse to write over a file, which may hold a week's results."""
+    if path.exists() and not force:
+        raise MercboError(f"{path}: exists already; choose another name, or add --force")
+    if not path.parent.is_dir():
+        raise MercboError(f"{path}: there is no folder {path.parent}")

@@ -1,0 +1,1 @@
+"""What a laboratory needs around the optimizer: spreadsheets, space files, plates, reports."""

@@ -1,0 +1,137 @@
+"""What a cell means: a value of a variable, a result, a failure, or nothing yet."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+
+from mercbo.errors import PointError
+from mercbo.lab.tables import Cell
+from mercbo.variables import Binary, Value, Variable
+
+# How people and spreadsheets write that an evaluation failed.
+FAILED = {
+    "failed", "fail", "failure", "na", "n/a", "n.a.", "nan", "none", "null", "error", "err",
+    "#n/a", "#na", "#div/0!", "#value!", "#num!", "#ref!", "-", "--", "x",
+}  # fmt: skip
+YES, NO = {"yes", "y", "true", "on", "1"}, {"no", "n", "false", "off", "0"}
+NOTHING = {"none", "null", "nothing", "-", "--"}
+
+PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+# 1.234,5 and 1,234.5, and the ambiguous 1,234
+GROUPED = re.compile(r"[+-]?\d{1,3}(([.,' ]\d{3})+)([.,]\d+)?")
+
+
+class CellError(Exception):
+    """What is wrong with a cell; whoever knows where it stands says so."""
+
+
+def number_of(cell: Cell, *, decimal_comma: bool = False) -> float | None:
+    """The finite number in a cell, None where there is no number in it.
+
+    >>> [number_of(c) for c in ("71,5", "1.234,5", "1,234.5", "5e-3", "DMSO", 3)]
+    [71.5, 1234.5, 1234.5, 0.005, None, 3.0]
+    """
+    if cell is None or isinstance(cell, bool):
+        return None
+    if isinstance(cell, (int, float)):
+        return float(cell) if math.isfinite(cell) else None
+    text = cell.replace("\u2212", "-")
+    if COMMA.fullmatch(text):
+        grouped = GROUPED.fullmatch(text)
+        if grouped and not decimal_comma and not text.lstrip("+-").startswith("0"):
+            raise CellError(
+                f"{cell!r} may be {text.replace(',', '')} or {text.replace(',', '.')}; "
+                "write it without the comma"
+            )
+        text = text.replace(",", ".")
+    elif GROUPED.fullmatch(text) and len(re.findall(r"[.,' ]", text)) > 1:
+        marks = re.findall(r"[.,' ]", text)
+        point = marks[-1] if marks[-1] != marks[0] else ""
+        whole, _, part = text.rpartition(point) if point else (text, "", "")
+        text = re.sub(r"[.,' ]", "", whole) + (f".{part}" if part else "")
+    if not PLAIN.fullmatch(text):
+        return None
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def is_empty(cell: Cell) -> bool:
+    return cell is None or cell == ""
+
+
+def result_of(cell: Cell, *, decimal_comma: bool = False) -> float | None:
+    """The result in a cell; None where it says that the evaluation failed."""
+    if isinstance(cell, str) and cell.lower() in FAILED:
+        return None
+    number = number_of(cell, decimal_comma=decimal_comma)
+    if number is None:
+        raise CellError(
+            f"{cell!r} is not a number{_near_number(cell)}; write 'failed' for a failure"
+        )
+    return number
+
+
+def _near_number(cell: Cell) -> str:
+    found = re.search(r"[+-]?\d+([.,]\d+)?", str(cell))
+    return f" (is {found.group().replace(',', '.')} meant?)" if found else ""
+
+
+def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> Value:
+    """The value of a variable that a cell stands for; a `CellError` names the nearest."""
+    values = {value: value for value in variable.values}
+    if not isinstance(cell, bool) and not is_empty(cell) and cell in values:
+        return values[cell]
+    if isinstance(cell, str):
+        written = {_written(value): value for value in variable.values}
+        if cell in written:
+            return written[cell]
+        folded = [v for text, v in written.items() if text.casefold() == cell.casefold()]
+        if len(folded) == 1:
+            return folded[0]
+    if None in values and (is_empty(cell) or str(cell).lower() in NOTHING):
+        return None
+    truth = _truth(cell)
+    if truth is not None and (isinstance(variable, Binary) or set(values) == {False, True}):
+        return values[truth]
+    number = number_of(cell, decimal_comma=decimal_comma)
+    if number is not None and number in values:
+        return values[number]
+    raise CellError(_refusal(variable, cell, number))
+
+
+def _written(value: Value) -> str:
+    return "" if value is None else str(value)
+
+
+def _truth(cell: Cell) -> bool | None:
+    word = str(cell).lower()
+    return True if word in YES else False if word in NO else None
+
+
+def _refusal(variable: Variable, cell: Cell, number: float | None) -> str:
+    if is_empty(cell):
+        return f"is empty; one of {_some(variable)} was wanted"
+    try:
+        variable.index(cell)
+    except PointError as error:
+        complaint = str(error).split("; did you mean")[0]
+    near = nearest(variable, cell, number)
+    return f"{complaint}; the nearest is {near!r}" if near is not None else complaint
+
+
+def _some(variable: Variable) -> str:
+    shown = list(variable.values[:8])
+    return f"{str(shown)[:-1]}, ...]" if variable.size > len(shown) else str(shown)
+
+
+def nearest(variable: Variable, cell: Cell, number: float | None) -> Value:
+    """The allowed value most like a cell, None where none is like it."""
+    numbers = [v for v in variable.values if isinstance(v, (int, float))]
+    if number is not None and numbers:
+        return min(numbers, key=lambda value: abs(value - number))
+    by_text = {str(value).casefold(): value for value in variable.values if value is not None}
+    close = difflib.get_close_matches(str(cell).casefold(), list(by_text), n=1, cutoff=0.5)
+    return by_text[close[0]] if close else None

@@ -1,0 +1,153 @@
+"""From a table of past results to a space: a commented file that a person edits.
+
+What a column is follows from its cells: 0 and 1 make a binary variable, whole numbers without gaps
+an integer one, other numbers an ordered list, texts a list without order. A column with one value,
+or with a different text in every row, is no variable and is named in a comment.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from mercbo.errors import SpaceError, hint
+from mercbo.lab.cells import CellError, is_empty, number_of
+from mercbo.lab.results import CONTROL, PLATE_COLUMNS
+from mercbo.lab.tables import Cell, Table
+from mercbo.space import Space
+from mercbo.variables import MAX_VALUES, Binary, Categorical, Integer, Ordinal, Value, Variable
+
+# More different numbers than this are rather a measurement or a continuous setting.
+MANY = 24
+# A column of texts that differ in at least this share of the rows is a label.
+LABELS = 0.9
+FEWEST_FOR_LABELS = 6
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: the variable that it became, or why it became none."""
+
+    name: str
+    variable: Variable | None
+    remark: str
+
+
+def inferred(table: Table, target: str, *, ignore: tuple[str, ...] = ()) -> list[Column]:
+    """What each column is, in the order of the file."""
+    header = [column for column in table.header if column]
+    if target not in header:
+        raise SpaceError(f"{table.name}: no column is named {target!r}{hint(target, header)}")
+    for name in ignore:
+        if name not in header:
+            raise SpaceError(f"{table.name}: no column is named {name!r}{hint(name, header)}")
+    skipped = {target, "std", *PLATE_COLUMNS, *ignore}
+    rows = [
+        line.cells for line in table.lines if str(line.cells.get("design") or "").lower() != CONTROL
+    ]
+    columns = [
+        _column(table, name, [cells[name] for cells in rows])
+        for name in header
+        if name not in skipped
+    ]
+    if not any(column.variable for column in columns):
+        raise SpaceError(f"{table.name}: no column besides {target!r} varies, so there is no space")
+    return columns
+
+
+def space_from(columns: list[Column]) -> Space:
+    return Space({c.name: c.variable for c in columns if c.variable is not None})
+
+
+def _column(table: Table, name: str, cells: list[Cell]) -> Column:
+    filled = [cell for cell in cells if not is_empty(cell)]
+    if not filled:
+        return Column(name, None, "is empty")
+    try:
+        numbers = [number_of(cell, decimal_comma=table.decimal_comma) for cell in filled]
+    except CellError as error:
+        raise SpaceError(f'{table.name}, column "{name}": {error}') from None
+    if all(number is not None for number in numbers):
+        found = sorted({_whole(number) for number in numbers if number is not None})
+        return _numeric(name, found)
+    return _texts(name, filled)
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _numeric(name: str, found: list[int | float]) -> Column:
+    if len(found) == 1:
+        return Column(name, None, f"is {found[0]} in every row")
+    if found == [0, 1]:
+        return Column(name, Binary(), "")
+    if len(found) > MAX_VALUES:
+        return Column(name, None, f"has {len(found)} different numbers; round them to use it")
+    remark = "many different numbers: fewer, coarser ones are easier" if len(found) > MANY else ""
+    low, high = found[0], found[-1]
+    if isinstance(low, int) and isinstance(high, int) and high - low + 1 == len(found):
+        return Column(name, Integer(low, high), remark)
+    return Column(name, Ordinal(found), remark)
+
+
+def _texts(name: str, filled: list[Cell]) -> Column:
+    values: list[Value] = list(dict.fromkeys(str(cell) for cell in filled))
+    if len(values) == 1:
+        return Column(name, None, f"is {values[0]!r} in every row")
+    if len(filled) >= FEWEST_FOR_LABELS and len(values) >= LABELS * len(filled):
+        return Column(name, None, "differs in nearly every row, like a label")
+    if len(values) > MAX_VALUES:
+        return Column(name, None, f"has {len(values)} different texts")
+    return Column(name, Categorical(values), "")
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def as_yaml(columns: list[Column], source: str) -> str:
+    """The space as a file to edit, with a comment on everything that was guessed."""
+    lines = [
+        f"# Inferred from {_one_line(source)}. Edit it, then: mercbo init STUDY --space THIS_FILE",
+        "# A list of numbers has an order, a list of texts has none. Add the values that you would",
+        "# also try: only what is listed can be suggested.",
+        "variables:",
+    ]
+    for column in columns:
+        if column.variable is None:
+            lines.append(f"  # {_one_line(column.name)}: left out, it {column.remark}")
+            continue
+        remark = f"  # {column.remark}" if column.remark else ""
+        lines.append(f"  {_text(column.name)}: {_variable(column.variable)}{remark}")
+    names = [c.name for c in columns if c.variable is not None]
+    first = columns[[c.name for c in columns].index(names[0])].variable
+    assert first is not None
+    example = f"{_text(names[0])}: {_text(first.values[0])}"
+    lines += [
+        "",
+        "# What must never be suggested, such as:",
+        "# constraints:",
+        f"#   - forbid: {{{example}}}",
+        "#   - implies: {if: {A: a}, then: {B: [b, c]}}",
+        "#   - linear: {weights: {A: 2.5, B: {b: 10}}, at_most: 100}",
+        "constraints: []",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _variable(variable: Variable) -> str:
+    if isinstance(variable, Binary):
+        return "{kind: binary}"
+    if isinstance(variable, Integer):
+        return f"{{kind: integer, low: {variable.low}, high: {variable.high}}}"
+    return f"[{', '.join(_text(value) for value in variable.values)}]"
+
+
+def _text(value: Value) -> str:
+    """A scalar that YAML reads back as it is: texts as JSON strings."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

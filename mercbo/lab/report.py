@@ -1,0 +1,359 @@
+"""`render`: a study as one HTML page that needs nothing else, to mail, to print and to keep.
+
+No network: style and script stand in the page, and its content policy allows those two by their
+hashes and nothing more, so that a value of a study could do no harm even if it were not escaped.
+It is: all text goes through `html.escape`. Every chart has a text alternative, every table a
+caption and headings, and the page works without its script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+
+import numpy as np
+
+from mercbo import __version__
+from mercbo.explain import Explanation
+from mercbo.lab import charts
+from mercbo.lab.study import Study
+from mercbo.optimizer import Optimizer
+from mercbo.variables import Value
+
+# Rows of the tables, variables with effects and pairs with a map that a page holds.
+BEST, PENDING, VARIABLES, PAIRS, MAPS = 20, 400, 30, 15, 4
+_NUMBER = ' class="number"'
+# Cells of a map that fit a page.
+MOST_CELLS = 200
+
+
+def render(study: Study) -> str:
+    """The report of a study."""
+    optimizer = study.optimizer
+    told = optimizer.observations
+    explained = optimizer.explain() if told else None
+    sections = [("summary", "Summary", _summary(study))]
+    if told:
+        sections += [
+            ("progress", "Progress", _progress(study)),
+            ("best", "Best designs", _best(study)),
+        ]
+    if explained is not None and explained.effects:
+        sections += [
+            ("effects", "What matters", _importance(explained) + _effects(explained, study.target)),
+            ("interactions", "Interactions", _interactions(explained)),
+            ("trust", "How far to trust the model", _trust(explained)),
+        ]
+    sections += [
+        ("pending", "Pending designs", _pending(study)),
+        ("settings", "Space and settings", _settings(study)),
+    ]
+    title = study.notes.get("title") or f"Study {study.path.name}"
+    return _page(str(title), study, sections)
+
+
+def _page(title: str, study: Study, sections: list[tuple[str, str, str]]) -> str:
+    style, script = _resource("report.css"), _resource("report.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    links = "".join(f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections)
+    body = "".join(
+        f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{escape(head)}</h2>'
+        f"{content}</section>"
+        for name, head, content in sections
+    )
+    goal = f"{study.optimizer.direction} {study.target}"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<h1>{escape(title)}</h1>
+<p class="soft">Goal: {escape(goal)}. Last change: {escape(_last_change(study.optimizer))}.</p>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+</header>
+<main id="main">{body}</main>
+<footer><p>Written by mercbo {escape(__version__)} from {escape(study.path.name)}.</p></footer>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _resource(name: str) -> str:
+    return resources.files("mercbo.lab").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _last_change(optimizer: Optimizer) -> str:
+    entries = optimizer._log.entries(0)
+    return f"{entries[-1].at[:16].replace('T', ' ')} UTC" if entries else "unknown"
+
+
+# -- pieces ------------------------------------------------------------------------------------
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _cell(value: Value | str, *, raw: str | None = None) -> str:
+    """A cell of a table: numbers to the right, and with their full value for sorting."""
+    if raw is not None:
+        return f'<td class="picture">{raw}</td>'
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return f"<td>{escape('none' if value is None else str(value))}</td>"
+    shown = _number(value) if isinstance(value, float) else str(value)
+    return f'<td{_NUMBER} data-v="{value!r}">{escape(shown)}</td>'
+
+
+def _table(
+    caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, sortable: bool = False
+) -> str:
+    # a heading stands over its numbers
+    first = rows[0] if rows else [""] * len(header)
+    head = "".join(
+        f'<th scope="col"{_NUMBER if _NUMBER in cell else ""}>{escape(name)}</th>'
+        for name, cell in zip(header, first, strict=True)
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    kind = ' class="sortable"' if sortable else ""
+    # the region can be scrolled by keyboard where the table is wider than the page
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+        f"<table{kind}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _summary(study: Study) -> str:
+    optimizer = study.optimizer
+    told = optimizer.observations
+    facts = [
+        ("Results", str(len(told))),
+        ("Best", _number(optimizer.best_observed.value) if told else "none yet"),
+        ("Pending", str(len(optimizer.pending))),
+        ("Failed", str(len(optimizer.failed))),
+        ("Variables", str(len(study.space))),
+        (
+            "Combinations",
+            f"{study.space.size:,}" if study.space.size < 10**9 else f"{study.space.size:.1e}",
+        ),
+    ]
+    listed = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts)
+    best = ""
+    if told:
+        point = optimizer.best_observed.point
+        shown = ", ".join(f"{name} = {value}" for name, value in point.items())
+        value = _number(optimizer.best_observed.value)
+        best = f"<p>The best result, {value}, came from {escape(shown)}.</p>"
+    return f'<dl class="facts">{listed}</dl>{best}'
+
+
+def _progress(study: Study) -> str:
+    optimizer = study.optimizer
+    values = np.array([seen.value for seen in optimizer.observations])
+    fold = np.minimum if optimizer.direction == "minimize" else np.maximum
+    best = fold.accumulate(values)
+    return charts.progress(values.tolist(), best.tolist(), study.target, optimizer.direction)
+
+
+def _best(study: Study) -> str:
+    optimizer = study.optimizer
+    sign = 1.0 if optimizer.direction == "minimize" else -1.0
+    ranked = sorted(optimizer.observations, key=lambda seen: sign * seen.value)[:BEST]
+    rows = [
+        [_cell(rank), _cell(seen.value), *(_cell(value) for value in seen.point.values())]
+        for rank, seen in enumerate(ranked, start=1)
+    ]
+    header = ["Rank", study.target, *study.space.names]
+    return _table(f"The {len(rows)} best results", header, rows, sortable=True)
+
+
+def _importance(found: Explanation) -> str:
+    ranked = sorted(found.importance, key=lambda each: -(each.total or 0.0))[:VARIABLES]
+    rows = [
+        [
+            f'<th scope="row">{escape(each.variables[0])}</th>',
+            _cell("", raw=charts.bar(each.total or 0.0)),
+            _cell(f"{each.main:.0%}"),
+            _cell(f"{each.total or 0.0:.0%}"),
+        ]
+        for each in ranked
+    ]
+    header = ["Variable", "Importance", "Alone", "With interactions"]
+    caption = "Share of the objective's variance that comes from each variable"
+    return _table(caption, header, rows)
+
+
+def _effects(found: Explanation, target: str) -> str:
+    ranked = sorted(found.importance, key=lambda each: -(each.total or 0.0))[:VARIABLES]
+    most = max((max(abs(e.low), abs(e.high)) for e in found.effects), default=0.0)
+    blocks = []
+    for each in ranked:
+        name = each.variables[0]
+        rows = [
+            [
+                f'<th scope="row">{escape("none" if e.value is None else str(e.value))}</th>',
+                _cell(f"{e.estimate:+.3g}"),
+                _cell("", raw=charts.interval(e.low, e.estimate, e.high, most)),
+                _cell(f"{e.low:+.3g} to {e.high:+.3g}"),
+            ]
+            for e in found.effects
+            if e.variable == name
+        ]
+        header = ["Value", "Effect", "Chart", f"{found.level:.0%} interval"]
+        blocks.append(
+            f"<div><h3>{escape(name)}</h3>{_table(f'Effects of {name}', header, rows)}</div>"
+        )
+    note = (
+        f"<p>The effect of a value is the change of {escape(target)} that it makes against the "
+        "average over all values, the other variables averaged over too.</p>"
+    )
+    if found.warped:
+        note += (
+            "<p>The model works on a warped scale of the results, where effects add up; here each "
+            "is shown as the change that it alone makes from the average.</p>"
+        )
+    return f'{note}<div class="columns">{"".join(blocks)}</div>'
+
+
+def _interactions(found: Explanation) -> str:
+    ranked = sorted(found.pairs, key=lambda each: -each.main)
+    if not ranked:
+        return "<p>There is only one variable.</p>"
+    rows = [
+        [
+            f'<th scope="row">{escape(" × ".join(each.variables))}</th>',
+            _cell("", raw=charts.bar(each.main / ranked[0].main if ranked[0].main > 0 else 0.0)),
+            _cell(f"{each.main:.1%}"),
+            _cell(f"{each.settled:.0%}"),
+        ]
+        for each in ranked[:PAIRS]
+    ]
+    header = ["Pair", "Chart", "Share of variance", "Settled by the data"]
+    listed = _table("The strongest interactions", header, rows)
+    maps: list[str] = []
+    for each in ranked:
+        cells = [c for c in found.interactions if c.variables == each.variables]
+        if 0 < len(cells) <= MOST_CELLS and len(maps) < MAPS:
+            maps.append(_map(found, each.variables))
+    return f'{listed}<div class="columns">{"".join(maps)}</div>'
+
+
+def _map(found: Explanation, variables: tuple[str, ...]) -> str:
+    cells = [each for each in found.interactions if each.variables == variables]
+    columns = list(dict.fromkeys(each.values[1] for each in cells))
+    most = max(abs(each.estimate) for each in cells) or 1.0
+    rows = []
+    for value in dict.fromkeys(each.values[0] for each in cells):
+        row = [f'<th scope="row">{escape(str(value))}</th>']
+        for each in cells:
+            if each.values[0] == value:
+                sure = "*" if each.low > 0 or each.high < 0 else ""
+                row.append(
+                    f'<td class="{_shade(each.estimate / most)}">{each.estimate:+.2g}{sure}</td>'
+                )
+        rows.append(row)
+    name = " × ".join(variables)
+    caption = f"{name}: beyond the two effects (* the interval leaves out 0)"
+    table = _table(caption, [f"{variables[0]} \\ {variables[1]}", *map(str, columns)], rows)
+    return f"<div><h3>{escape(name)}</h3>{table.replace('<table', '<table class=heat', 1)}</div>"
+
+
+def _shade(share: float) -> str:
+    size = abs(share)
+    step = 0 if size < 0.15 else 1 if size < 0.4 else 2 if size < 0.7 else 3
+    return "" if step == 0 else f"{'up' if share > 0 else 'down'}{step}"
+
+
+def _trust(found: Explanation) -> str:
+    check = found.check
+    drawn = charts.against(
+        [each.observed for each in check.results],
+        [each.predicted for each in check.results],
+        check.r2,
+    )
+    rows = [
+        [_cell(f"{each.stated:.0%}"), _cell(f"{each.rate:.0%}"),
+         _cell(f"{each.inside} of {each.of}"), _cell(f"±{each.tolerance:.0%}")]
+        for each in check.calibration
+    ]  # fmt: skip
+    header = ["Stated", "Found", "Results inside", "Expected scatter"]
+    table = _table("Results that lie in their intervals", header, rows)
+    return (
+        "<p>Each result was predicted from all the others. The closer to the line, and the nearer "
+        f"the found rates to the stated ones, the better.</p>"
+        f'<div class="columns"><div>{drawn}</div><div>{table}</div></div>'
+    )
+
+
+def _pending(study: Study) -> str:
+    optimizer = study.optimizer
+    points = optimizer.pending
+    if not points:
+        return "<p>None: every design that was asked for has a result or was cancelled.</p>"
+    shown = points[:PENDING]
+    extra: list[list[str]] = [[] for _ in shown]
+    header = ["Number", *study.space.names]
+    if optimizer.observations:
+        mean, std = optimizer.predict(shown)
+        extra = [[_cell(float(m)), _cell(float(2 * s))] for m, s in zip(mean, std, strict=True)]
+        header += [f"Predicted {study.target}", "± 2 sd"]
+    rows = [
+        [_cell(i), *(_cell(value) for value in point.values()), *more]
+        for i, (point, more) in enumerate(zip(shown, extra, strict=True), start=1)
+    ]
+    more = f"<p>{len(points)} are pending in all.</p>" if len(points) > PENDING else ""
+    return _table(f"{len(shown)} designs to evaluate", header, rows, sortable=True) + more
+
+
+def _settings(study: Study) -> str:
+    optimizer = study.optimizer
+    variables = [
+        [
+            f'<th scope="row">{escape(name)}</th>',
+            _cell(variable.kind),
+            _cell(_values(variable.values)),
+        ]
+        for name, variable in study.space.variables.items()
+    ]
+    space = _table("Variables", ["Name", "Kind", "Values"], variables)
+    rules = "".join(
+        f"<li><code>{escape(repr(rule))}</code></li>" for rule in study.space.constraints
+    )
+    state = optimizer.to_dict()
+    names = ["direction", "backend", "acquisition", "repeats", "n_initial"]
+    settings = [(name, str(state[name])) for name in names]
+    settings += [("seed", str(state["entropy"]))]
+    settings += [(f"model: {name}", str(value)) for name, value in state["model"].items()]
+    rows = [[f'<th scope="row">{escape(n)}</th>', _cell(v)] for n, v in settings]
+    return (
+        space
+        + (f"<h3>Constraints</h3><ul>{rules}</ul>" if rules else "<p>There are no constraints.</p>")
+        + "<details><summary>Settings and seed</summary>"
+        + _table("Settings", ["Name", "Value"], rows)
+        + "</details>"
+    )
+
+
+def _values(values: Sequence[Value]) -> str:
+    shown = ", ".join("none" if value is None else str(value) for value in values[:20])
+    return f"{shown}, ... {len(values)} in all" if len(values) > 20 else shown

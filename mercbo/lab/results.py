@@ -1,0 +1,249 @@
+"""A table of results against a study: which rows are good, and what is wrong with the others.
+
+Nothing is stored here. `read_results` looks at every row first, so that whoever stores can keep all
+or nothing; each complaint names the line and the column, and what was probably meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercbo.arrays import Rows, key, keys
+from mercbo.errors import PointError, hint
+from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of
+from mercbo.lab.tables import Cell, Line, Table, TableError
+from mercbo.space import Space
+from mercbo.variables import Point, Value
+
+# Columns that plates have, and that are neither variables nor notes worth keeping.
+PLATE_COLUMNS = ("plate", "well", "design")
+CONTROL = "control"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a row, and where."""
+
+    line: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One good row: a design with its result (None: it failed), its error, and other columns."""
+
+    line: int
+    row: Rows
+    value: float | None
+    std: float | None
+    extra: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a study knows already, by the key of the design: values told (None: it failed)."""
+
+    told: dict[bytes, list[float | None]] = field(default_factory=dict)
+    pending: dict[bytes, Rows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a table holds."""
+
+    good: tuple[Result, ...]
+    problems: tuple[Problem, ...]
+    # lines without a result, of controls, and of results that the study has already
+    empty: tuple[int, ...] = ()
+    controls: tuple[int, ...] = ()
+    again: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a table is read.
+
+    target, std
+        The columns of results and, where there is one, of their standard deviations.
+    new
+        Whether designs that nobody asked for are welcome.
+    replicates
+        Whether a design may come again, with another result.
+    empty
+        "skip": a row without a result has none yet. "failed": it failed.
+    """
+
+    target: str
+    std: str = "std"
+    new: bool = False
+    replicates: bool = False
+    empty: str = "skip"
+
+
+def read_results(table: Table, space: Space, known: Known, options: Options) -> Reading:
+    """All rows of a table, sorted into good ones and problems."""
+    _check_columns(table, space, options.target)
+    extra = [
+        column
+        for column in table.header
+        if column and column not in (*space.names, options.target, options.std, *PLATE_COLUMNS)
+    ]
+    good: list[Result] = []
+    problems: list[Problem] = []
+    found: dict[str, list[int]] = {"empty": [], "controls": [], "again": []}
+    first: dict[bytes, int] = {}
+    for line in table.lines:
+        if _is_control(line, space):
+            found["controls"].append(line.number)
+            continue
+        if is_empty(line.cells[options.target]) and options.empty == "skip":
+            found["empty"].append(line.number)
+            continue
+        wrong: list[Problem] = []
+        row = _design(table, line, space, wrong)
+        value, std = _result(table, line, options, wrong)
+        if not wrong and row is not None:
+            seen = _seen(table, line, row, value, space, known, first, options)
+            if seen is None:
+                found["again"].append(line.number)
+                continue
+            wrong += seen
+        if row is not None:
+            first.setdefault(key(row), line.number)
+        if wrong or row is None:
+            problems += wrong
+        else:
+            cells = {c: line.cells[c] for c in extra if not is_empty(line.cells[c])}
+            good.append(Result(line.number, row, value, std, cells))
+    return Reading(tuple(good), tuple(problems), *(tuple(found[name]) for name in found))
+
+
+def _check_columns(table: Table, space: Space, target: str) -> None:
+    missing = [name for name in space.names if name not in table.header]
+    if missing:
+        also = [c for c in table.header if c and c not in space.names]
+        near = [f"{name!r}{hint(name, also)}" for name in missing]
+        raise TableError(f"{table.name}: no column is named {', nor '.join(near)}")
+    if target not in table.header:
+        others = [c for c in table.header if c and c not in (*space.names, *PLATE_COLUMNS)]
+        raise TableError(
+            f"{table.name}: no column of results is named {target!r}{hint(target, others)}; "
+            f"the other columns are {others}; --target names another"
+        )
+
+
+def _is_control(line: Line, space: Space) -> bool:
+    marked = str(line.cells.get("design") or "").strip().lower() == CONTROL
+    return marked or all(is_empty(line.cells[name]) for name in space.names)
+
+
+def _design(table: Table, line: Line, space: Space, wrong: list[Problem]) -> Rows | None:
+    point: Point = {}
+    for name, variable in space.variables.items():
+        try:
+            value: Value = value_of(variable, line.cells[name], decimal_comma=table.decimal_comma)
+        except CellError as error:
+            wrong.append(Problem(line.number, table.position(line.number, name), str(error)))
+        else:
+            point[name] = value
+    if len(point) < len(space):
+        return None
+    try:
+        row: Rows = space.feasible_rows([point])[0]
+    except PointError as error:
+        message = str(error).removeprefix("point 0: ")
+        wrong.append(Problem(line.number, f"{table.name}, line {line.number}", message))
+        return None
+    return row
+
+
+def _result(
+    table: Table, line: Line, options: Options, wrong: list[Problem]
+) -> tuple[float | None, float | None]:
+    value = std = None
+    cell, comma = line.cells[options.target], table.decimal_comma
+    try:
+        value = None if is_empty(cell) else result_of(cell, decimal_comma=comma)
+    except CellError as error:
+        wrong.append(Problem(line.number, table.position(line.number, options.target), str(error)))
+    spread = line.cells.get(options.std)
+    if not is_empty(spread):
+        try:
+            std = number_of(spread, decimal_comma=comma)
+            if std is None or std < 0:
+                raise CellError(f"{spread!r} is not a standard deviation, a number of at least 0")
+        except CellError as error:
+            wrong.append(Problem(line.number, table.position(line.number, options.std), str(error)))
+    return value, std
+
+
+def _seen(
+    table: Table,
+    line: Line,
+    row: Rows,
+    value: float | None,
+    space: Space,
+    known: Known,
+    first: dict[bytes, int],
+    options: Options,
+) -> list[Problem] | None:
+    """None where the study has this result already; else what speaks against it."""
+    found = key(row)
+    if found in first and not options.replicates:
+        message = f"is the design of line {first[found]} again; --replicates takes both"
+    elif found in known.told and not options.replicates:
+        told = known.told[found]
+        if any(_same(value, other) for other in told):
+            return None
+        message = (
+            f"this design has the result {', '.join(map(_shown, told))} already, here it is "
+            f"{_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
+        )
+    elif found not in known.pending and found not in known.told and not options.new:
+        message = (
+            f"this design was never asked for{_closest(row, space, known)}; "
+            "--new takes it all the same"
+        )
+    else:
+        return []
+    return [Problem(line.number, f"{table.name}, line {line.number}", message)]
+
+
+def _shown(value: float | None) -> str:
+    return "failed" if value is None else f"{value:g}"
+
+
+def _same(one: float | None, two: float | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _closest(row: Rows, space: Space, known: Known) -> str:
+    if not known.pending:
+        return ", and none is pending"
+    rows = np.array(list(known.pending.values()))
+    differs = rows != row
+    nearest = int(np.argmin(differs.sum(axis=1)))
+    names = [space.names[i] for i in np.flatnonzero(differs[nearest]).tolist()]
+    point = space.points(rows[nearest : nearest + 1])[0]
+    shown = ", ".join(f"{name}={point[name]!r}" for name in names[:3])
+    return f" (the nearest one that was has {shown}{', ...' if len(names) > 3 else ''})"
+
+
+def known_of(rows: Rows, values: Iterable[float], failed: Rows, pending: Rows) -> Known:
+    """What a study's history knows."""
+    told: dict[bytes, list[float | None]] = {}
+    for found, value in zip(keys(rows), values, strict=True):
+        told.setdefault(found, []).append(float(value))
+    for found in keys(failed):
+        told.setdefault(found, []).append(None)
+    return Known(told, dict(zip(keys(pending), pending, strict=True)))

@@ -1,0 +1,306 @@
+"""A space in a file: YAML, TOML or JSON, checked against `space.schema.json`, errors in words.
+
+Files are not trusted: at most a megabyte, no anchors, aliases or tags in YAML (with them a few
+lines can stand for gigabytes), no name twice, no deep nesting. Scalars are those of YAML 1.2, so
+that NO is a text and not "false", and 1:10 a ratio and not a number of seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mercbo.constraints import (
+    AllDifferent,
+    AtLeast,
+    AtMost,
+    Constraint,
+    Exactly,
+    Forbid,
+    Implies,
+    Linear,
+    Test,
+    Tied,
+)
+from mercbo.errors import SpaceError, hint
+from mercbo.lab.cells import CellError, value_of
+from mercbo.lab.tables import TableError, check_size
+from mercbo.space import Space
+from mercbo.variables import Categorical, Ordinal, Variable, variable_from_dict
+
+MOST_BYTES = 2**20
+DEEPEST = 12
+
+
+def read_space(path: str | os.PathLike[str]) -> Space:
+    """The space that a file describes; a `SpaceError` says where it is wrong."""
+    file = Path(path)
+    try:
+        check_size(file, MOST_BYTES)
+        text = file.read_bytes().decode("utf-8-sig")
+    except TableError as error:
+        raise SpaceError(str(error)) from None
+    except UnicodeDecodeError:
+        raise SpaceError(f"{file.name}: not a text in UTF-8") from None
+    try:
+        return space_of(parse(text, file.suffix.lower()))
+    except SpaceError as error:
+        raise SpaceError(f"{file.name}: {error}") from None
+
+
+def space_of(data: object) -> Space:
+    """The space that plain data of the schema's shape describe."""
+    check(data)
+    assert isinstance(data, dict)
+    variables = {name: _variable(name, each) for name, each in data["variables"].items()}
+    constraints = []
+    for number, each in enumerate(data.get("constraints") or [], start=1):
+        ((kind, body),) = each.items()
+        try:
+            constraints.append(_constraint(kind, body, variables))
+        except (SpaceError, CellError) as error:
+            raise SpaceError(f"constraint {number} ({kind}): {error}") from None
+    return Space(variables, constraints)
+
+
+# -- text -> plain data ------------------------------------------------------------------------
+
+
+def parse(text: str, suffix: str) -> object:
+    """Plain data from YAML, TOML or JSON, by the ending of the file's name."""
+    if suffix == ".json":
+        return _json(text)
+    if suffix == ".toml":
+        return _toml(text)
+    if suffix in (".yaml", ".yml"):
+        return _yaml(text)
+    raise SpaceError(
+        f"a space is written in .yaml, .toml or .json, not in {suffix or 'such a file'!r}"
+    )
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise SpaceError(f"line {error.lineno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise SpaceError("nested too deeply") from None
+
+
+def _unique(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise SpaceError(f"{name!r} is there twice")
+        found[name] = value
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise SpaceError(f"{name} is not a number that a space can hold")
+
+
+def _toml(text: str) -> object:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SpaceError(f"not TOML ({error})") from None
+
+
+def _yaml(text: str) -> object:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("reading YAML needs PyYAML: pip install 'mercbo[cli]'") from error
+    loader = _loader()
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                raise SpaceError(f"line {line}: anchors and aliases (& and *) are not allowed here")
+            if getattr(event, "tag", None):
+                raise SpaceError(f"line {line}: the tag {event.tag!r} is not allowed here")
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise SpaceError(f"line {line}: nested too deeply")
+        return yaml.load(text, Loader=loader)  # derived from SafeLoader
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise SpaceError(f"{where}not YAML ({error.problem})") from None
+    except yaml.YAMLError as error:
+        raise SpaceError(f"not YAML ({error})") from None
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    """A safe loader that knows the scalars of YAML 1.2 only, and refuses a name given twice."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers: Any = {}  # noqa: RUF012 (as its base has it)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002
+            pairs = [
+                (self.construct_object(key, deep=True), self.construct_object(value, deep=True))
+                for key, value in node.value
+            ]
+            try:
+                return _unique(pairs)
+            except (SpaceError, TypeError) as error:
+                raise SpaceError(f"line {node.start_mark.line + 1}: {error}") from None
+
+    def mapping(loader: Any, node: Any) -> Any:
+        return loader.construct_mapping(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
+    for tag, pattern, first in (
+        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+        ("null", r"~|null|Null|NULL|", "~nN\0"),
+        ("int", r"[-+]?[0-9]+", "-+0123456789"),
+        ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ):
+        whole = re.compile(f"(?:{pattern})$")
+        starts = [*first.replace("\0", ""), *([""] if "\0" in first else [])]
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", whole, starts)
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
+    return Loader
+
+
+# -- the schema --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def schema() -> dict[str, Any]:
+    """The published JSON schema of space files."""
+    text = resources.files("mercbo.lab").joinpath("space.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def check(data: object) -> None:
+    """Refuse data that do not have the schema's shape, in words."""
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise ImportError(
+            "checking a space file needs jsonschema: pip install 'mercbo[cli]'"
+        ) from error
+    _names_are_text(data)
+    found = jsonschema.Draft202012Validator(schema()).iter_errors(data)
+    first = min(
+        found, key=lambda error: (len(error.absolute_path), str(error.message)), default=None
+    )
+    if first is not None:
+        where = " > ".join(
+            str(step) if isinstance(step, str) else f"number {step + 1}"
+            for step in first.absolute_path
+        )
+        raise SpaceError(f"{where}: {_in_words(first)}" if where else _in_words(first))
+
+
+def _names_are_text(data: object) -> None:
+    """YAML lets a name be a number; say what to do, where JSON's schema has no word for it."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if not isinstance(name, str):
+                raise SpaceError(f"the name {name!r} must stand in quotes: '{name}'")
+            _names_are_text(value)
+    elif isinstance(data, list):
+        for value in data:
+            _names_are_text(value)
+
+
+WORDS = {
+    "object": "names with values", "array": "a list", "string": "a text", "number": "a number",
+    "integer": "a whole number", "boolean": "true or false", "null": "nothing",
+}  # fmt: skip
+
+
+def _in_words(error: Any) -> str:
+    rule, wanted, came = error.validator, error.validator_value, error.instance
+    if rule == "type":
+        kinds = [WORDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted)]
+        return f"{came!r} came, {' or '.join(kinds)} was wanted"
+    if rule == "required":
+        missing = [name for name in wanted if name not in came]
+        return f"{missing} {'is' if len(missing) == 1 else 'are'} missing"
+    if rule == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        for name in came:
+            if name not in known:
+                return f"{name!r} is not one of {known}{hint(name, known)}"
+    if rule == "enum":
+        return f"{came!r} is not one of {wanted}{hint(came, wanted)}"
+    if rule == "minItems":
+        return f"at least {wanted} must be listed"
+    if rule == "minProperties":
+        return (
+            f"at least {wanted} of {list(error.schema.get('properties', {})) or 'the names'} wanted"
+        )
+    if rule == "maxProperties":
+        return f"{list(came)} cannot stand together, {wanted} of them can"
+    return str(error.message)
+
+
+# -- plain data -> space -----------------------------------------------------------------------
+
+
+def _variable(name: str, data: Any) -> Variable:
+    try:
+        if isinstance(data, list):
+            numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in data)
+            return Ordinal(data) if numbers else Categorical(data)
+        return variable_from_dict({key: value for key, value in data.items() if key != "note"})
+    except SpaceError as error:
+        raise SpaceError(f"variables > {name}: {error}") from None
+
+
+def _constraint(kind: str, body: Any, variables: Mapping[str, Variable]) -> Constraint:
+    if kind == "forbid":
+        return Forbid(body)
+    if kind == "implies":
+        return Implies(body["if"], body["then"])
+    if kind == "linear":
+        return _linear(body, variables)
+    if kind in ("all_different", "tied"):
+        return {"all_different": AllDifferent, "tied": Tied}[kind](body)
+    counting: dict[str, Callable[[int, list[Test]], Constraint]]
+    counting = {"exactly": Exactly, "at_most": AtMost, "at_least": AtLeast}
+    return counting[kind](body["k"], [_test(each) for each in body["of"]])
+
+
+def _test(given: Any) -> Test:
+    if isinstance(given, str):
+        return given
+    ((name, value),) = given.items()
+    return name, value
+
+
+def _linear(body: Any, variables: Mapping[str, Variable]) -> Linear:
+    weights: dict[Test, float] = {}
+    for name, weight in body["weights"].items():
+        if not isinstance(weight, dict):
+            weights[name] = weight
+            continue
+        if name not in variables:
+            raise SpaceError(f"unknown variable {name!r}{hint(name, variables)}")
+        # the names in a file are texts, whatever the values of the variable are
+        weights |= {(name, value_of(variables[name], text)): w for text, w in weight.items()}
+    senses = {"at_most": "<=", "at_least": ">=", "equals": "=="}
+    (sense,) = [key for key in body if key in senses]
+    return Linear(weights, senses[sense], body[sense])

@@ -1,0 +1,80 @@
+"""`Study`: an optimizer in a file, with the notes of the laboratory. What every command opens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mercbo.errors import StateError
+from mercbo.lab.notes import Notes
+from mercbo.optimizer import Optimizer
+from mercbo.space import Space
+
+TARGET = "result"
+SQLITE = b"SQLite format 3\0"
+
+
+def url_of(path: str | os.PathLike[str]) -> str:
+    """The database URL of a file, whatever characters its name has."""
+    try:
+        from sqlalchemy import URL
+    except ImportError as error:
+        raise ImportError("a study needs SQLAlchemy: pip install 'mercbo[cli]'") from error
+
+    url = URL.create("sqlite", database=os.fspath(path))
+    return url.render_as_string(hide_password=False)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A run in a file."""
+
+    path: Path
+    optimizer: Optimizer
+    notes: Notes
+
+    @property
+    def space(self) -> Space:
+        return self.optimizer.space
+
+    @property
+    def target(self) -> str:
+        """The name of the column of results."""
+        return str(self.notes.get("target", TARGET))
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        space: Space,
+        *,
+        target: str = TARGET,
+        title: str = "",
+        **settings: Any,
+    ) -> Study:
+        """Begin a study in a new file."""
+        file = Path(path)
+        if file.exists():
+            raise StateError(f"{file}: exists already; choose another name, or go on with it")
+        if not file.parent.is_dir():
+            raise StateError(f"{file}: there is no folder {file.parent}")
+        optimizer = Optimizer(space, storage=url_of(file), **settings)
+        notes = Notes(file)
+        notes.set(target=target, title=title)
+        return cls(file, optimizer, notes)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Study:
+        """Go on with a study; a `StateError` says why a file is none."""
+        file = Path(path)
+        if not file.exists():
+            raise StateError(f"{file}: no such file; `mercbo init` makes a study")
+        if file.is_dir():
+            raise StateError(f"{file}: a folder, not a study")
+        with file.open("rb") as opened:
+            begins = opened.read(len(SQLITE))
+        if begins != SQLITE:
+            raise StateError(f"{file}: not a study; a study is a file made by `mercbo init`")
+        return cls(file, Optimizer.open(url_of(file)), Notes(file))

@@ -1,0 +1,76 @@
+"""Moments of the posterior at points and at all their one-variable neighbours.
+
+What expected improvement asks for over and over: the mean and the variance of the full process, for
+one or several sets of results at the same rows.
+
+| symbol | meaning                                                                     | shape     |
+|--------|-----------------------------------------------------------------------------|-----------|
+| S      | sets of results                                                             |           |
+| alpha  | Sigma^-1 (results - mean)                                                   | (N, S)    |
+| cross  | covariance of a point with the data                                         | (R, N)    |
+| G      | log of one level's factor of the kernel with each result                    | (L, N)    |
+| own    | the diagonal of that: log of the factor of a level with itself              | (L,)      |
+
+A neighbour differs in one factor of a product, so that its covariances are those of the point times
+exp(G[new level] - G[old level]): nothing is looked up or summed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mercbo.arrays import Floats, Index, Rows
+from mercbo.kernel import Kernel
+from mercbo.linalg import Factor
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A Gaussian process with product kernel, given results at the rows of `hot`."""
+
+    kernel: Kernel
+    tables: Sequence[Floats]
+    amplitude: float
+    mean: float
+    hot: Floats  # (N, L)
+    sigma: Factor
+    alpha: Floats  # (N, S)
+
+    def at(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Means (R, S) and variance (R,)."""
+        cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
+        return self._moments(cross, self.amplitude * self.kernel.diagonal(self.tables, rows))
+
+    def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
+        """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
+        cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
+        diagonal = self.amplitude * self.kernel.diagonal(self.tables, rows)
+        old = self.kernel.held(rows)[which, self.kernel.level_variable[level]]
+        moved = cross[which] * np.exp(self._factors[level] - self._factors[old])
+        return self._moments(moved, diagonal[which] * np.exp(self._own[level] - self._own[old]))
+
+    def _moments(self, cross: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
+        half = self.sigma.half_solve(cross.T)
+        variance = diagonal - np.einsum("nr,nr->r", half, half)
+        return self.mean + cross @ self.alpha, np.maximum(variance, 0.0)
+
+    @cached_property
+    def _factors(self) -> Floats:
+        """G."""
+        out = np.zeros((self.kernel.levels, len(self.hot)))
+        for part, table in zip(self.kernel.parts, self.tables, strict=True):
+            hot = self.hot[:, part.levels]  # (N, v, k)
+            looked = table @ hot.transpose(1, 2, 0)  # (v, k, N)
+            out[part.levels.ravel()] = looked.reshape(-1, len(self.hot))
+        return out
+
+    @cached_property
+    def _own(self) -> Floats:
+        out = np.zeros(self.kernel.levels)
+        for part, table in zip(self.kernel.parts, self.tables, strict=True):
+            out[part.levels] = np.einsum("vkk->vk", table)
+        return out

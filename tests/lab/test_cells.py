@@ -1,0 +1,82 @@
+"""What cells mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from mercbo import Binary, Categorical, Integer, Ordinal
+from mercbo.lab.cells import CellError, number_of, result_of, value_of
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("3", 3.0), ("-3.5", -3.5), ("+.5", 0.5), ("1e-3", 1e-3), ("2,5E3", 2500.0),
+        ("71,5", 71.5), ("0,125", 0.125), ("1.234,5", 1234.5), ("1,234.5", 1234.5),
+        ("1 234 567", 1234567.0), ("1.234.567", 1234567.0), ("−4", -4.0), (7, 7.0), (True, None),
+        ("", None), (None, None), ("DMSO", None), ("1-2", None), ("inf", None), ("1e999", None),
+        (float("nan"), None), ("5 %", None),
+    ],
+)  # fmt: skip
+def test_numbers_are_read_as_people_write_them(cell: object, number: float | None) -> None:
+    assert number_of(cell) == number
+
+
+def test_a_comma_that_may_be_either_is_refused_where_the_file_does_not_say() -> None:
+    with pytest.raises(CellError, match=r"'1,234' may be 1234 or 1\.234"):
+        number_of("1,234")
+    assert number_of("1,234", decimal_comma=True) == 1.234
+
+
+@pytest.mark.parametrize("cell", ["failed", "FAILED", "NA", "n/a", "nan", "#DIV/0!", "-"])
+def test_failures_are_understood(cell: str) -> None:
+    assert result_of(cell) is None
+
+
+def test_a_result_that_is_none_is_refused() -> None:
+    with pytest.raises(CellError, match=r"'85 %' is not a number \(is 85 meant\?\)"):
+        result_of("85 %")
+    with pytest.raises(CellError, match="'soon' is not a number; write 'failed'"):
+        result_of("soon")
+
+
+HEAT, SOLVENT = Ordinal([20, 40, 80.5]), Categorical(["water", "DMSO", "THF"])
+
+
+@pytest.mark.parametrize(
+    ("variable", "cell", "value"),
+    [
+        (HEAT, "40", 40), (HEAT, "40.0", 40), (HEAT, "80,5", 80.5), (HEAT, 40.0, 40),
+        (SOLVENT, "DMSO", "DMSO"), (SOLVENT, "dmso", "DMSO"),
+        (Binary(), "yes", 1), (Binary(), "0", 0), (Binary(), "FALSE", 0), (Binary(), True, 1),
+        (Integer(1, 6), "3", 3), (Categorical(["a", None]), "", None),
+        (Categorical(["a", None]), "none", None), (Categorical(["1", "2"]), "1", "1"),
+        (Categorical([True, False]), "no", False), (Categorical(["yes", "no"]), "yes", "yes"),
+        (Categorical(["1:10", "1:20"]), "1:10", "1:10"),
+    ],
+)  # fmt: skip
+def test_values_are_recognised(variable: object, cell: object, value: object) -> None:
+    found = value_of(variable, cell)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("variable", "cell", "complaint"),
+    [
+        (
+            SOLVENT,
+            "DMS0",
+            r"'DMS0' is not one of \['water', 'DMSO', 'THF'\]; the nearest is 'DMSO'",
+        ),
+        (SOLVENT, "toluene", r"'toluene' is not one of \['water', 'DMSO', 'THF'\]$"),
+        (HEAT, "45", r"'45' is not one of \[20, 40, 80\.5\]; the nearest is 40"),
+        (HEAT, "", r"is empty; one of \[20, 40, 80\.5\] was wanted"),
+        (Integer(1, 6), "7", "'7' is not a whole number from 1 to 6; the nearest is 6"),
+        (Integer(1, 6), "2.5", "the nearest is 2"),
+        (Categorical(["a", "A"]), "Á", "not one of"),
+        (Binary(), "2", r"'2' is not one of \[0, 1\]; the nearest is 1"),
+    ],
+)
+def test_a_wrong_value_is_told_the_nearest(variable: object, cell: str, complaint: str) -> None:
+    with pytest.raises(CellError, match=complaint):
+        value_of(variable, cell)

@@ -1,0 +1,185 @@
+"""`Optimizer.explain`: known functions are recovered, within the intervals at the stated rate."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mercbo import Binary, Categorical, Model, NoResults, Optimizer, Ordinal, SettingError, Space
+from mercbo.explain import Explanation
+from mercbo.variables import Point
+
+SPACE = Space(
+    {"a": Categorical(["p", "q", "r"]), "b": Ordinal([1, 2, 3, 4]), "c": Binary(), "d": Binary()}
+)
+POINTS = SPACE.points(SPACE.enumerate_rows())
+A, B = {"p": -2.0, "q": 0.5, "r": 1.5}, {1: -1.5, 2: -0.5, 3: 0.5, 4: 1.5}
+# Without ordered variables: there the kernel also says how smooth an effect is.
+WIDE = Space(
+    {"a": Categorical("pqr"[i] for i in range(3)), "b": Categorical([1, 2, 3, 4]), "c": Binary(),
+     "d": Binary(), "e": Categorical("uvw"[i] for i in range(3)), "f": Binary()}
+)  # fmt: skip
+
+
+def additive(point: Point) -> float:
+    return 20 + A[point["a"]] + B[point["b"]] + 0.7 * (2 * point["c"] - 1)
+
+
+def quadratic(point: Point) -> float:
+    c, d = 2 * point["c"] - 1, 2 * point["d"] - 1
+    return 20 + A[point["a"]] * (1 + 0.8 * c) + 1.2 * c * d + B[point["b"]]
+
+
+def explained(
+    objective: Callable[[Point], float], seed: int, space: Space = WIDE, **options: object
+) -> Explanation:
+    """80 % intervals from 60 random results, with noise of a size that the model is not told."""
+    rng = np.random.default_rng(seed)
+    points = space.sample(60, rng=rng)
+    opt = Optimizer(space, seed=seed, model=Model(warp="none"), **options)
+    opt.tell(points, [objective(p) + 0.5 * rng.normal() for p in points])
+    return opt.explain(level=0.8)
+
+
+RUNS, STATED = 30, 0.8
+
+
+def covered(found: list[bool], parts: int) -> None:
+    """The values of a variable depend on each other, so that a run has as many independent
+    intervals as effects that were looked at, and the rate the standard deviation of as many
+    binomial draws; three of them are allowed."""
+    rate = float(np.mean(found))
+    slack = 3 * np.sqrt(STATED * (1 - STATED) / (RUNS * parts))
+    assert abs(rate - STATED) < slack, (rate, slack)
+
+
+@pytest.mark.slow
+def test_main_effects_of_an_additive_function_are_covered_at_the_stated_rate() -> None:
+    truth = {**{("a", k): v for k, v in A.items()}, **{("b", k): v for k, v in B.items()}}
+    truth |= {("c", 0): -0.7, ("c", 1): 0.7}
+    hits = [
+        each.low <= truth[each.variable, each.value] <= each.high
+        for seed in range(RUNS)
+        for each in explained(additive, seed).effects
+        if (each.variable, each.value) in truth
+    ]
+    covered(hits, 3)
+
+
+@pytest.mark.slow
+def test_interactions_of_a_quadratic_are_covered_at_the_stated_rate() -> None:
+    hits = []
+    for seed in range(RUNS):
+        for each in explained(quadratic, seed).interactions:
+            first, second = each.values
+            if each.variables == ("a", "c"):
+                truth = 0.8 * A[first] * (2 * second - 1)
+            elif each.variables == ("c", "d"):
+                truth = 1.2 * (2 * first - 1) * (2 * second - 1)
+            else:
+                continue
+            hits.append(each.low <= truth <= each.high)
+    covered(hits, 2)
+
+
+def test_shares_of_variance_are_those_of_the_function() -> None:
+    opt = Optimizer(SPACE, seed=0, model=Model(warp="none"))
+    opt.tell(POINTS, [quadratic(p) for p in POINTS])
+    found = opt.explain()
+    values = np.array([quadratic(p) for p in POINTS])
+    total = values.var()
+    main = {each.variables[0]: each for each in found.importance}
+    pairs = {each.variables: each.main for each in found.pairs}
+    assert main["a"].main == pytest.approx(np.mean([v**2 for v in A.values()]) / total, abs=0.01)
+    assert main["b"].main == pytest.approx(np.mean([v**2 for v in B.values()]) / total, abs=0.01)
+    assert pairs["c", "d"] == pytest.approx(1.44 / total, abs=0.01)
+    assert main["c"].total > main["c"].main + 0.3
+    assert main["b"].total < main["b"].main + 0.1
+    every = [each.main for each in [*found.importance, *found.pairs]]
+    assert sum(every) + found.higher == pytest.approx(1.0)
+    assert main["b"].settled > 0.9 > main["d"].settled
+
+
+def test_directions_give_the_same_effects() -> None:
+    down, up = (explained(additive, 3, direction=d) for d in ("minimize", "maximize"))
+    for one, two in zip(down.effects, up.effects, strict=True):
+        assert (one.variable, one.value) == (two.variable, two.value)
+        assert one.estimate == pytest.approx(two.estimate, abs=1e-3)
+        assert one.low <= one.estimate <= one.high
+
+
+def skewed(**options: object) -> Optimizer:
+    opt = Optimizer(SPACE, seed=0, **options)
+    opt.tell(POINTS[::2], [float(np.exp(additive(p) - 20)) for p in POINTS[::2]])
+    return opt
+
+
+def test_warped_results_are_explained_in_the_users_units() -> None:
+    found = skewed().explain({"a": "r", "b": 4, "c": 1, "d": 0})
+    assert found.warped
+    best = max(found.effects, key=lambda each: each.estimate)
+    assert (best.variable, best.value) in {("a", "r"), ("b", 4)}  # equal on the log's scale
+    assert best.low < best.estimate < best.high
+    assert found.why is not None
+    assert found.why.low < np.exp(1.5 + 1.5 + 0.7) < found.why.high
+
+
+@pytest.mark.parametrize(
+    "model", [Model(), Model(inference="hmc"), Model.paper()], ids=["map", "hmc", "paper"]
+)
+def test_a_prediction_is_the_sum_of_its_parts(model: Model) -> None:
+    opt = Optimizer(SPACE, seed=0, model=model)
+    opt.tell(POINTS[::3], [quadratic(p) for p in POINTS[::3]])
+    for point in POINTS[:4]:
+        why = opt.explain(point).why
+        assert why is not None
+        if not opt.explain().warped:
+            parts = sum(part.estimate for part in why.parts)
+            assert why.average + parts + why.rest == pytest.approx(why.predicted, rel=1e-9)
+            assert why.predicted == pytest.approx(opt.predict(point).mean[0], rel=1e-9)
+        assert why.nearest == min(sum(point[n] != other[n] for n in point) for other in POINTS[::3])
+        assert 0.0 <= why.chance <= 1.0
+
+
+def test_tables_and_the_text_hold_what_was_found() -> None:
+    opt = Optimizer(SPACE, seed=0)
+    opt.tell(POINTS[::3], [quadratic(p) for p in POINTS[::3]])
+    found = opt.explain(POINTS[1])
+    assert found.to_frame().columns.tolist() == ["variable", "value", "estimate", "low", "high"]
+    assert len(found.to_frame("interactions")) == sum(
+        SPACE.variables[i].size * SPACE.variables[j].size
+        for i, j in itertools.combinations(SPACE.names, 2)
+    )
+    assert found.to_frame("pairs")["variables"][0] == "a x b"
+    assert len(found.to_frame("check")) == len(POINTS[::3])
+    assert len(found.to_frame("why")) == 4 + 6
+    assert len(found.to_frame("importance")) == 4
+    text = repr(found)
+    for line in ("Explanation of 16 results (minimize), 95% intervals", "Importance", "Why {'a'"):
+        assert line in text
+    assert len(text.splitlines()) < 60
+
+
+def test_what_cannot_be_explained_is_refused() -> None:
+    opt = Optimizer(SPACE, seed=0)
+    with pytest.raises(NoResults, match="there is nothing to explain"):
+        opt.explain()
+    opt.tell(POINTS[0], 1.0)
+    with pytest.raises(SettingError, match="level=95 is not a number between 0 and 1"):
+        opt.explain(level=95)
+    with pytest.raises(SettingError, match="is not one of"):
+        opt.explain().to_frame("effect")
+    with pytest.raises(SettingError, match=r"explain\(point\)"):
+        opt.explain().to_frame("why")
+    # one result: effects are nothing but uncertain
+    assert all(e.low < 0 < e.high for e in opt.explain().effects)
+
+
+def test_a_space_of_one_point_has_no_effects() -> None:
+    opt = Optimizer(Space({"x": Categorical(["a"])}), seed=0)
+    opt.tell({"x": "a"}, 1.0)
+    found = opt.explain({"x": "a"})
+    assert (found.effects, found.interactions, found.importance) == ((), (), ())
