@@ -43,7 +43,8 @@ def main() -> None:
     best = min(map(seconds, SPACE.points(SPACE.enumerate_rows())))
     print(f"{len(result.failures)} evaluations failed; best settings: {result.best.point}")
     print(
-        f"found {result.best.value:g} s in 30 of {SPACE.size} settings; the best of all is {best:g} s"
+        f"found {result.best.value:g} s in 30 of {SPACE.size} settings; "
+        f"the best of all is {best:g} s"
     )
 
 
