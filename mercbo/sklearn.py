@@ -113,8 +113,9 @@ class MercboSearchCV(BaseSearchCV):
 
     A candidate whose score is NaN (``error_score=np.nan``) has failed: a model of where that
     happens keeps away from more. A round of which every fit raised is reported by a
-    `FitFailedWarning` and is in ``optimizer_.failed``, but not in `cv_results_`. With several metrics,
-    `refit` names the one that is optimised. After `fit`, `optimizer_` is the `Optimizer` with all that it was told.
+    `FitFailedWarning` and is in ``optimizer_.failed``, but not in `cv_results_`. With several
+    metrics, `refit` names the one that is optimised. After `fit`, `optimizer_` is the `Optimizer`
+    with all that it was told.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
