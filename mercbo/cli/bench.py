@@ -46,6 +46,33 @@ def bench_backends(
     console.print(f"raw file, table and plot are in {out}", highlight=False)
 
 
+@bench.command("scale")
+def bench_scale(
+    out: Annotated[Path, typer.Option(help="Folder for the raw file, table and plot.")] = Path(
+        "bench-scale"
+    ),
+    busy: Annotated[
+        bool, typer.Option(help="Also measure 8 worker processes of Dask, for two minutes.")
+    ] = False,
+) -> None:
+    """Time asks, fit their cost, and simulate how many workers that feeds."""
+    from mercbo.bench import scale
+
+    console = Console()
+    with console.status("starting") as status:
+        asks = scale.run(out, progress=status.update)
+        cost, turn = scale.Cost.fitted(asks), scale.turn_seconds(out)
+        status.update("simulating")
+        played = scale.simulations(cost, turn)
+        status.update("keeping 8 workers busy")
+        share = scale.kept_busy() if busy else None
+    text = scale.markdown(asks, cost, turn, played, share)
+    (out / "scale.md").write_text(text + "\n", encoding="utf-8")
+    scale.plot(asks, cost, played, out / "scale.png")
+    typer.echo(text)
+    console.print(f"raw file, table and plot are in {out}", highlight=False)
+
+
 @bench.command("proofs")
 def bench_proofs(
     out: Annotated[Path, typer.Option(help="Folder for the raw file and the table.")] = Path(

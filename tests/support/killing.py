@@ -1,7 +1,7 @@
 """Processes that work on a stored run and are killed, in the middle of whatever they are at.
 
     python killing.py moments FOLDER NUMBER          one process, killed NUMBER times
-    python killing.py crowd URL FOLDER PROCESSES EVALUATIONS KILLS
+    python killing.py crowd URL FOLDER PROCESSES EVALUATIONS KILLS [INITIAL]
 
 A program of its own, so that it can fork: a process is ready at once that way, and a test takes
 seconds. It prints what happened, and fails loudly where a law is broken.
@@ -137,9 +137,11 @@ def work(url: str, evaluations: int, trace: Path) -> None:
         note("told", point)
 
 
-def crowd(url: str, folder: Path, processes: int, evaluations: int, kills: int) -> dict:
+def crowd(
+    url: str, folder: Path, processes: int, evaluations: int, kills: int, initial: int = 20
+) -> dict:
     rng = random.Random(kills)
-    Optimizer(LARGE, seed=0, n_initial=20, acquisition="thompson", model=QUICK, storage=url)
+    Optimizer(LARGE, seed=0, n_initial=initial, acquisition="thompson", model=QUICK, storage=url)
     onlooker = Optimizer.open(url)
     traces = (folder / f"trace-{number}" for number in range(10**6))
     working = {fork(work, url, evaluations, next(traces)) for _ in range(processes)}
