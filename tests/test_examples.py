@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "MERCBO_DATA"},
         capture_output=True,
         text=True,
         check=False,
@@ -42,6 +44,42 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     printed = run("demo.py", tmp_path)
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("relaxation", "| labs-10 (1) | 20 |"),
+        pytest.param("orders", "| mercbo-truncated:warp=none:order=2 |", marks=pytest.mark.slow),
+        pytest.param("power", "### power-mass-bits (1 run, optimum ", marks=pytest.mark.slow),
+        pytest.param("dna_batches", "expected improvement, 4: ", marks=pytest.mark.slow),
+        pytest.param("ising_labs", "### labs-10 (1 run, optimum -7.6923", marks=pytest.mark.slow),
+    ],
+)
+def test_the_figures_of_the_paper_are_drawn(tmp_path: Path, script: str, line: str) -> None:
+    printed = run(f"paper/{script}.py", tmp_path, "--quick")
+    assert line in printed
+    written = tmp_path / "paper" / script / f"{script}.png"
+    assert written.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_figure_is_drawn_again_without_playing_again(tmp_path: Path) -> None:
+    first, second = (run("paper/factors.py", tmp_path, "--quick") for _ in range(2))
+    assert first.startswith("0/2\n1/2 mercbo-thompson:batch=10 dna-bits 0\n2/2 ")
+    assert second.startswith("2/2\n### dna-bits")
+    assert second.split("###")[1:] == first.split("###")[1:]
+
+
+def test_the_paper_s_pictures_are_small_and_their_text_names_each() -> None:
+    text = (EXAMPLES / "paper" / "README.md").read_text(encoding="utf-8")
+    scripts = {path.stem for path in (EXAMPLES / "paper").glob("*.py")} - {"common"}
+    pictures = list((EXAMPLES / "paper").glob("*.png"))
+    assert {path.stem for path in pictures} == scripts
+    for path in pictures:
+        assert path.stat().st_size < 100_000
+        assert f"({path.name})" in text
+        assert f"examples/paper/{path.stem}.py" in text
 
 
 @pytest.mark.slow
