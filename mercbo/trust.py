@@ -107,6 +107,4 @@ def opened(state: Search, rows: Rows, y: Floats) -> Search:
     apart = distance >= min(APART * n, distance.max())
     centre = int(np.where(apart, y, np.inf).argmin())
     radius = max(2, round(FIRST_RADIUS * n))
-    return replace(
-        state, ball=Ball(rows[centre], radius), level=float(y[centre]), failures=0
-    )
+    return replace(state, ball=Ball(rows[centre], radius), level=float(y[centre]), failures=0)
