@@ -30,14 +30,14 @@ def path(k: int) -> np.ndarray:
 
 def features() -> None:
     """Eigenvectors of the Laplacians, the constant one left out."""
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.8))
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.4))
     graphs = {"Binary": complete(2), "Categorical": complete(4), "Ordinal": path(8)}
     for ax, (name, laplacian) in zip(axes, graphs.items(), strict=True):
         values, vectors = np.linalg.eigh(laplacian)
         for value, vector in list(zip(values, vectors.T, strict=True))[1:4]:
             ax.plot(vector * len(vector) ** 0.5, "o-", label=f"eigenvalue {value:.2f}")
         ax.set(title=name, xlabel="value", xticks=range(len(laplacian)))
-        ax.legend(fontsize=7)
+        ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.28))
     save(figure, "features")
 
 

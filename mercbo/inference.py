@@ -62,7 +62,11 @@ MOST_FITTED = 500
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
-HMC_SAMPLES, HMC_WARMUP, HMC_LEAPS = 6, 6, 7
+# States that are kept, moves of a fresh chain before the first of them, new states for each fit
+# that goes on from the last, and leapfrog steps of a move.
+HMC_SAMPLES, HMC_WARMUP, HMC_NEW, HMC_LEAPS = 6, 6, 2, 5
+# How much of the warm-up's change of the step size is left after it.
+HMC_SETTLED = 0.1
 HMC_FIRST_STEP, HMC_TARGET = 0.5, 0.75  # the step scales as (dimensions)^(-1/4)
 
 
@@ -152,6 +156,8 @@ class Fit:
     cold: int
     # the shape of the output warp, None where there is none
     warp: float | None = None
+    # the step size of a chain, None where there is none
+    step: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "hypers": [h.to_dict() for h in self.hypers]}
@@ -327,23 +333,30 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
 
 
 def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
-    """A few samples of z, started at the MAP and warmed up from there.
+    """The last few samples of a chain that goes on as results come in.
 
-    While warming up, the step size follows how likely the moves are to be taken.
+    A fresh chain, which starts at the MAP, follows every cold fit. While it warms up, and ever
+    less after that, the step size follows how likely the moves are to be taken.
     """
     best = fit_map(data, previous)
     data = data.for_fitting()
-    z = pack(data.kernel, best.hypers[0])
+    goes_on = previous is not None and previous.step is not None and previous.cold == best.cold
+    kept = list(previous.hypers[1:]) if previous is not None and goes_on else []
+    z = pack(data.kernel, kept[-1] if kept else best.hypers[0])
+    z = np.clip(z, *bounds_of(data.kernel.n).T)
+    step = float(HMC_FIRST_STEP * len(z) ** -0.25)
+    if previous is not None and previous.step is not None:
+        step = previous.step
     state = log_density(data, z)
-    step, hypers = float(HMC_FIRST_STEP * len(z) ** -0.25), []
-    for turn in range(HMC_WARMUP + HMC_SAMPLES):
+    for _ in range(0 if kept else HMC_WARMUP):
         z, state, chance = hmc_step(data, z, state, step, rng=rng)
-        if turn < HMC_WARMUP:
-            step *= float(np.exp(chance - HMC_TARGET))
-        else:
-            hypers.append(unpack(data.kernel, z, state[2]))
+        step *= float(np.exp(chance - HMC_TARGET))
+    for _ in range(HMC_NEW if kept else HMC_SAMPLES):
+        z, state, chance = hmc_step(data, z, state, step, rng=rng)
+        step *= float(np.exp(HMC_SETTLED * (chance - HMC_TARGET)))
+        kept.append(unpack(data.kernel, z, state[2]))
     # The MAP comes first: it is where the next fit starts from.
-    return replace(best, hypers=(best.hypers[0], *hypers))
+    return replace(best, hypers=(best.hypers[0], *kept[-HMC_SAMPLES:]), step=step)
 
 
 def hmc_step(

@@ -96,7 +96,8 @@ def best_designs(opt: Optimizer, *, count: int = 15, ax: Any = None) -> Any:
     if len(opt.space) <= 16:
         for at, (point, _) in enumerate(chosen):
             for column, value in enumerate(point.values()):
-                ax.text(column, at, _text(value, 11), ha="center", va="center", fontsize=8)
+                ax.text(column, at, _text(value, 11), ha="center", va="center", fontsize=8,
+                        color="white" if shade[at, column] > 0.7 else "black")  # fmt: skip
     ax.set_xticks(range(len(opt.space)), [_text(n, 14) for n in opt.space.names], rotation=30,
                   ha="left")  # fmt: skip
     ax.xaxis.tick_top()
@@ -119,7 +120,8 @@ def batch_diversity(opt: Optimizer, *, points: object = None, ax: Any = None) ->
     counts = np.bincount(between, minlength=len(opt.space) + 1)
     ax.bar(range(len(counts)), counts, color=BLUE, width=0.8)
     ax.axvline(between.mean(), color=RED, linestyle="--", linewidth=1.5)
-    ax.text(between.mean(), ax.get_ylim()[1], f" mean {between.mean():.1f}", color=RED, va="top")
+    ax.set_ylim(0, 1.12 * counts.max())
+    ax.text(between.mean(), 1.1 * counts.max(), f" mean {between.mean():.1f}", color=RED, va="top")
     ax.set_xlabel("variables in which two designs differ")
     ax.set_ylabel("pairs of designs")
     ax.set_title(f"Diversity of {len(rows)} designs")

@@ -118,7 +118,7 @@ class Posterior:
         )
 
     def predictor(self, results: Floats) -> Predictor:
-        """Moments of the full process (see `full`) given each column of `results` (N, S) in place of y."""
+        """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
         return Predictor(
             self.kernel, self.tables, self.hyper.amplitude, self.hyper.mean, self.data.hot,

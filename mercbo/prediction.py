@@ -46,7 +46,7 @@ class Predictor:
         return self._moments(cross, self.amplitude * self.kernel.diagonal(self.tables, rows))
 
     def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
-        """Means (M, S) and variance (M,) at rows[which] with one variable at the value of a level."""
+        """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
         cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
         diagonal = self.amplitude * self.kernel.diagonal(self.tables, rows)
         old = self.kernel.held(rows)[which, self.kernel.level_variable[level]]

@@ -23,7 +23,7 @@ def test_the_code_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(page):
-        exec(compile(block, page, "exec"), names)
+        exec(compile(block, page, "exec", dont_inherit=True), names)
 
 
 def test_every_picture_is_there_and_made_by_the_script() -> None:

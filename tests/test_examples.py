@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "MERCBO_DATA"},
         capture_output=True,
         text=True,
         check=False,
@@ -100,3 +102,56 @@ def test_dna_tables_are_read(tmp_path: Path) -> None:
     lines = ["sequence,value", *(f"{word},{word.count('G')}" for word in words)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
     assert "the best possible is 3.000" in run("dna_sequence.py", tmp_path, "--table", "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("relaxation", "| labs-10 (1) | 20 |"),
+        pytest.param("orders", "| mercbo-truncated:warp=none:order=2 |", marks=pytest.mark.slow),
+        pytest.param("power", "### power-mass-bits (1 run, optimum ", marks=pytest.mark.slow),
+        pytest.param("dna_batches", "expected improvement, 4: ", marks=pytest.mark.slow),
+        pytest.param("ising_labs", "### labs-10 (1 run, optimum -7.6923", marks=pytest.mark.slow),
+    ],
+)
+def test_the_figures_of_the_paper_are_drawn(tmp_path: Path, script: str, line: str) -> None:
+    printed = run(f"paper/{script}.py", tmp_path, "--quick")
+    assert line in printed
+    written = tmp_path / "paper" / script / f"{script}.png"
+    assert written.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_figure_is_drawn_again_without_playing_again(tmp_path: Path) -> None:
+    first, second = (run("paper/factors.py", tmp_path, "--quick") for _ in range(2))
+    assert first.startswith("0/2\n1/2 mercbo-thompson:batch=10 dna-bits 0\n2/2 ")
+    assert second.startswith("2/2\n### dna-bits")
+    assert second.split("###")[1:] == first.split("###")[1:]
+
+
+def test_the_paper_s_pictures_are_small_and_their_text_names_each() -> None:
+    text = (EXAMPLES / "paper" / "README.md").read_text(encoding="utf-8")
+    scripts = {path.stem for path in (EXAMPLES / "paper").glob("*.py")} - {"common"}
+    pictures = list((EXAMPLES / "paper").glob("*.png"))
+    assert {path.stem for path in pictures} == scripts
+    for path in pictures:
+        assert path.stat().st_size < 100_000
+        assert f"({path.name})" in text
+        assert f"examples/paper/{path.stem}.py" in text
+
+
+@pytest.mark.slow
+def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path) -> None:
+    printed = run("lab_loop.py", tmp_path, "--quick", "--keep", "lab", "--out", "loop.md")
+    for mistake in (
+        "line 3, column \"solvent\" (G3): 'dioxan' is not one of",
+        "'about 40' is not a number (is 40 meant?)",
+        "'90' is not one of [25, 40, 60, 80, 100]; the nearest is 80",
+        "line 26: is the design of line 2 again",
+        "correct it by `mercbo amend`",
+    ):
+        assert mistake in printed
+    assert printed.count("nothing was stored, since") == 3
+    assert "1 result corrected" in printed
+    assert (tmp_path / "lab" / "study.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
+    assert (tmp_path / "loop.md").read_text(encoding="utf-8").count("$ mercbo") == 17

@@ -42,6 +42,8 @@ class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:  # a file or a pipe has no width to keep to
+            self.console.width = 10_000
         self.errors = Console(highlight=False, soft_wrap=True, stderr=True)
 
     def say(self, text: str) -> None:
@@ -60,9 +62,7 @@ class Output:
             grid.add_column(_escaped(column), overflow="fold")
         for row in rows[:SHOWN]:
             grid.add_row(*(_escaped(shown(cell)) for cell in row))
-        # a file or a pipe has no width to keep to
-        width = None if self.console.is_terminal else 10_000
-        self.console.print(grid, width=width)
+        self.console.print(grid)
         if len(rows) > SHOWN:
             self.say(f"... {len(rows)} in all")
 
@@ -85,6 +85,15 @@ class Output:
 
 def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "result"), counted(3, "row")
+    ('1 result', '3 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def shown(cell: object) -> str:

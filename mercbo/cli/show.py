@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, values_of
+from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
 from mercbo.cli.study import OptionalPath, OptionalText, _assigned
 from mercbo.errors import MercboError, choose
 from mercbo.lab.notes import design_key
@@ -45,7 +45,7 @@ def status(
         answer["pending_points"] = waiting
     out.give(answer)
     out.say(f"{study}: {optimizer.direction} {opened.target!r}")
-    out.say(f"{len(told)} results, {len(failed)} failed, {len(waiting)} pending")
+    out.say(f"{counted(len(told), 'result')}, {len(failed)} failed, {len(waiting)} pending")
     if best is not None:
         out.say(f"best {best.value:g} at {_line(best.point)}")
     if pending:
@@ -132,7 +132,7 @@ def export(
             write_table(file, header, rows)
     out.give({"rows": [dict(zip(header, row, strict=True)) for row in rows],
               "file": None if file is None else str(file)})  # fmt: skip
-    out.say(f"{file}: {len(rows)} rows")
+    out.say(f"{file}: {counted(len(rows), 'row')}")
 
 
 def sheet_of(study: Study, *, pending: bool) -> tuple[list[str], list[list[Cell]]]:

@@ -18,6 +18,7 @@ from mercbo.cli.common import (
     StudyPath,
     answering,
     check_free,
+    counted,
     values_of,
 )  # fmt: skip
 from mercbo.errors import MercboError, PointError, choose, hint
@@ -127,7 +128,7 @@ def _from_table(
         if column.variable is None:
             out.say(f"{column.name}: left out, it {column.remark}")
     out.say(f"{written}: the space, to look at and to edit")
-    out.say(f"{len(reading.good)} past results loaded")
+    out.say(counted(len(reading.good), "past result") + " loaded")
     return made, len(reading.good)
 
 
@@ -180,7 +181,8 @@ def ask(
     if out_file is None:
         out.grid(header[:-1], [row[:-1] for row in rows])
     else:
-        out.say(f"{out_file}: {len(points)} designs; fill in the column {opened.target!r}, then:")
+        designs = counted(len(points), "design")
+        out.say(f"{out_file}: {designs}; fill in the column {opened.target!r}, then:")
         out.say(f"next: mercbo tell {quote(str(study))} {quote(str(out_file))}")
 
 
@@ -293,7 +295,8 @@ def _tell(
     if reading.problems and not partial:
         wrong = len({problem.line for problem in reading.problems})
         out.warn(
-            f"nothing was stored: {wrong} rows are wrong; mend them, or --partial keeps the rest"
+            f"nothing was stored, since {counted(wrong, 'row')} cannot be used: mend the file, "
+            "or add --partial to keep the others"
         )
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
@@ -328,14 +331,16 @@ def _complain(out: Output, reading: Reading) -> None:
 
 
 def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
-    parts = [f"{kept} results stored" + (f", {failed} of them failures" if failed else "")]
+    parts = [counted(kept, "result") + " stored"]
+    if failed:
+        parts[0] += f" ({counted(failed, 'failure')} among them)"
     for lines, what in (
         (reading.empty, "without a result yet"),
-        (reading.controls, "controls"),
+        (reading.controls, "of controls"),
         (reading.again, "told before"),
     ):
         if lines:
-            parts.append(f"{len(lines)} rows {what}")
+            parts.append(f"{counted(len(lines), 'row')} {what}")
     optimizer = study.optimizer
     if len(optimizer.observations):
         parts.append(f"best so far {optimizer.best_observed.value:g}")
@@ -370,7 +375,7 @@ def amend(
         for each, right in changes:
             opened.optimizer.amend(each, right)
     out.give({"amended": len(changes)})
-    out.say(f"{len(changes)} results corrected")
+    out.say(counted(len(changes), "result") + " corrected")
 
 
 def _corrections(
@@ -420,7 +425,7 @@ def cancel(
             opened.optimizer.cancel(chosen)
         left = len(opened.optimizer.pending)
     out.give({"cancelled": len(chosen), "pending": left})
-    out.say(f"{len(chosen)} designs cancelled, {left} pending")
+    out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 
 def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]:

@@ -25,6 +25,7 @@ from mercbo.variables import Value
 
 # Rows of the tables, variables with effects and pairs with a map that a page holds.
 BEST, PENDING, VARIABLES, PAIRS, MAPS = 20, 400, 30, 15, 4
+_NUMBER = ' class="number"'
 # Cells of a map that fit a page.
 MOST_CELLS = 200
 
@@ -58,7 +59,7 @@ def _page(title: str, study: Study, sections: list[tuple[str, str, str]]) -> str
     style, script = _resource("report.css"), _resource("report.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     links = "".join(f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections)
     body = "".join(
@@ -120,13 +121,18 @@ def _cell(value: Value | str, *, raw: str | None = None) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return f"<td>{escape('none' if value is None else str(value))}</td>"
     shown = _number(value) if isinstance(value, float) else str(value)
-    return f'<td class="number" data-v="{value!r}">{escape(shown)}</td>'
+    return f'<td{_NUMBER} data-v="{value!r}">{escape(shown)}</td>'
 
 
 def _table(
     caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, sortable: bool = False
 ) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    # a heading stands over its numbers
+    first = rows[0] if rows else [""] * len(header)
+    head = "".join(
+        f'<th scope="col"{_NUMBER if _NUMBER in cell else ""}>{escape(name)}</th>'
+        for name, cell in zip(header, first, strict=True)
+    )
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     kind = ' class="sortable"' if sortable else ""
     # the region can be scrolled by keyboard where the table is wider than the page
@@ -213,7 +219,7 @@ def _effects(found: Explanation, target: str) -> str:
             for e in found.effects
             if e.variable == name
         ]
-        header = ["Value", "Effect", "", f"{found.level:.0%} interval"]
+        header = ["Value", "Effect", "Chart", f"{found.level:.0%} interval"]
         blocks.append(
             f"<div><h3>{escape(name)}</h3>{_table(f'Effects of {name}', header, rows)}</div>"
         )
@@ -236,13 +242,13 @@ def _interactions(found: Explanation) -> str:
     rows = [
         [
             f'<th scope="row">{escape(" × ".join(each.variables))}</th>',
-            _cell("", raw=charts.bar(each.main)),
+            _cell("", raw=charts.bar(each.main / ranked[0].main if ranked[0].main > 0 else 0.0)),
             _cell(f"{each.main:.1%}"),
             _cell(f"{each.settled:.0%}"),
         ]
         for each in ranked[:PAIRS]
     ]
-    header = ["Pair", "", "Share of variance", "Settled by the data"]
+    header = ["Pair", "Chart", "Share of variance", "Settled by the data"]
     listed = _table("The strongest interactions", header, rows)
     maps: list[str] = []
     for each in ranked:

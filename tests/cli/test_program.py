@@ -1,0 +1,74 @@
+"""The real program in a process of its own: names with spaces, exit codes, pipes, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mercbo.lab.spacefile import parse, space_of
+from mercbo.lab.study import Study
+from mercbo.lab.tables import read_table, write_table
+
+SPACE = "variables:\n" + "".join(f"  v{i}: [a, b, c, d]\n" for i in range(12))
+
+
+def mercbo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mercbo", *arguments], cwd=folder, capture_output=True,
+        encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_loop_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
+    folder = tmp_path / "Größe & 100% ?"
+    folder.mkdir()
+    (folder / "sp äce.yaml").write_text(SPACE, encoding="utf-8")
+    done = mercbo(folder, "init", "st üdy#1?.db", "--space", "sp äce.yaml", "--seed", "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = mercbo(folder, "ask", "st üdy#1?.db", "-k", "3", "--out", "pläte 1.csv")
+    assert done.returncode == 0, done.stderr
+    table = read_table(folder / "pläte 1.csv")
+    rows = [[*list(line.cells.values())[:-1], i] for i, line in enumerate(table.lines)]
+    write_table(folder / "r.csv", table.header, rows)
+    done = mercbo(folder, "tell", "st üdy#1?.db", "r.csv", "--json")
+    assert (done.returncode, json.loads(done.stdout)["told"]) == (0, 3)
+    with (folder / "huge.csv").open("wb") as out:
+        out.truncate(100 * 2**20)
+    done = mercbo(folder, "tell", "st üdy#1?.db", "huge.csv")
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
+    assert "100 MB are more than the 32 MB that are read" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_ctrl_c_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
+    Study.create(tmp_path / "s.db", space_of(parse(SPACE, ".yaml")), seed=0)
+    # the program says, by a line, that it is about to choose, and is then stopped
+    code = (
+        "import sys, mercbo.optimizer as o, mercbo.cli as c\n"
+        "choose = o.Optimizer._choose\n"
+        "def slow(*a, **k):\n"
+        "    print('choosing', flush=True)\n"
+        "    while True: pass\n"
+        "o.Optimizer._choose = slow\n"
+        "c.app(['ask', 's.db', '-k', '3', '--out', 'p.csv'])\n"
+    )
+    asked = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert asked.stdout is not None
+    assert asked.stdout.readline() == "choosing\n"
+    asked.send_signal(signal.SIGINT)
+    _, errors = asked.communicate(timeout=60)
+    assert asked.returncode == 130, errors
+    assert "stopped; nothing was asked for, the study is as it was" in errors
+    assert not (tmp_path / "p.csv").exists()
+    assert len(Study.open(tmp_path / "s.db").optimizer.ask(2)) == 2

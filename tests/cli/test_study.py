@@ -1,0 +1,266 @@
+"""The commands on studies, through typer's runner; the real program is in test_program.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mercbo.cli import app
+from mercbo.lab.study import Study
+from mercbo.lab.tables import read_table, write_table
+
+SPACE = """
+variables:
+  solvent: [water, DMSO, THF]
+  heat: [20, 40, 80]
+  hours: {kind: integer, low: 1, high: 4}
+  stir: {kind: binary}
+constraints:
+  - forbid: {solvent: water, heat: 80}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`run("ask", "-k", 3)` in a folder with a space; the exit code is checked against `code`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.yaml").write_text(SPACE)
+
+    def invoke(*arguments: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, [str(each) for each in arguments])
+        assert result.exit_code == code, result.output
+        if "--json" in arguments:
+            result.json = json.loads(result.stdout)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def made(run: Callable[..., Result]) -> Callable[..., Result]:
+    run("init", "s.db", "--space", "space.yaml", "--maximize", "--target", "yield", "--seed", 1)
+    return run
+
+
+def yields(solvent: object, heat: object, hours: object, stir: object) -> float:
+    return 10.0 * (solvent == "DMSO") + float(heat) / 10 + float(hours) + 2.0 * float(stir)
+
+
+def filled(
+    file: str, out: str, change: Callable[[list[list[object]]], object] | None = None
+) -> None:
+    """A plate with results in its last column, after a change by hand."""
+    table = read_table(file)
+    rows = []
+    for line in table.lines:
+        cells = list(line.cells.values())
+        names = ["solvent", "heat", "hours", "stir"]
+        if line.cells["solvent"]:
+            cells[-1] = yields(*(line.cells[name] for name in names))
+        rows.append(cells)
+    if change is not None:
+        change(rows)
+    write_table(out, table.header, rows)
+
+
+def test_the_loop_from_space_to_best(made) -> None:
+    said = made("ask", "s.db", "-k", 5, "--out", "p 1.csv").stdout
+    assert "p 1.csv: 5 designs; fill in the column 'yield'" in said
+    assert "mercbo tell s.db 'p 1.csv'" in said
+    filled("p 1.csv", "r.csv")
+    assert "5 results stored; best so far" in made("tell", "s.db", "r.csv").stdout
+    status = made("status", "s.db", "--json").json
+    assert (status["results"], status["pending"], status["failed"]) == (5, 0, 0)
+    best = made("best", "s.db", "-n", 2, "--json").json["best"]
+    assert best[0]["value"] == status["best"]["value"] >= best[1]["value"]
+    assert best[0]["value"] == yields(*best[0]["point"].values())
+    assert str(best[0]["point"]["solvent"]) in made("best", "s.db").stdout
+    assert "Importance" in made("explain", "s.db").stdout
+    why = made("explain", "s.db", "--point", "solvent=dmso,heat=40,hours=2,stir=yes", "--json").json
+    assert {"effects", "interactions", "why"} <= set(why)
+
+
+def test_plates_have_wells_and_controls(made) -> None:
+    made("ask", "s.db", "--plate", 6, "--controls", "A1,B3", "--out", "p.csv")
+    lines = read_table("p.csv").lines
+    assert [line.cells["well"] for line in lines] == ["A1", "A2", "A3", "B1", "B2", "B3"]
+    assert [line.cells["design"] for line in lines] == ["control", "1", "2", "3", "4", "control"]
+    filled("p.csv", "r.csv")
+    assert "4 results stored; 2 rows of controls" in made("tell", "s.db", "r.csv").stdout
+    assert "--controls needs --plate" in made("ask", "s.db", "--controls", 2, code=1).stderr
+
+
+def test_a_mistake_stores_nothing_and_is_named(made) -> None:
+    made("ask", "s.db", "-k", 4, "--out", "p.csv")
+
+    def mistake(rows: list[list[object]]) -> None:
+        rows[1][1] = "DMS0"
+        rows[2][-1] = "lots"
+
+    filled("p.csv", "r.csv", mistake)
+    result = made("tell", "s.db", "r.csv", code=1)
+    assert "r.csv, line 3, column \"solvent\" (B3): 'DMS0'" in result.stderr
+    assert "the nearest is 'DMSO'" in result.stderr
+    assert "line 4, column \"yield\" (F4): 'lots' is not a number" in result.stderr
+    assert "nothing was stored, since 2 rows cannot be used" in result.stderr
+    assert made("status", "s.db", "--json").json["results"] == 0
+    told = made("tell", "s.db", "r.csv", "--partial", "--json", code=3).json
+    assert (told["told"], [p["line"] for p in told["problems"]]) == (2, [3, 4])
+    assert made("status", "s.db", "--json").json["pending"] == 2
+
+
+def test_the_same_file_may_be_told_again_with_more_in_it(made) -> None:
+    made("ask", "s.db", "-k", 4, "--out", "p.csv")
+    filled("p.csv", "r.csv", lambda rows: rows[0].__setitem__(-1, ""))
+    assert "3 results stored; 1 row without a result yet" in made("tell", "s.db", "r.csv").stdout
+    filled("p.csv", "r.csv")
+    assert "1 result stored; 3 rows told before" in made("tell", "s.db", "r.csv").stdout
+
+
+def test_corrections_by_table_and_by_hand(made) -> None:
+    made("ask", "s.db", "-k", 3, "--out", "p.csv")
+    filled("p.csv", "r.csv")
+    made("tell", "s.db", "r.csv")
+    filled("p.csv", "c.csv", lambda rows: rows[1].__setitem__(-1, "99,5"))
+    assert "mercbo amend" in made("tell", "s.db", "c.csv", code=1).stderr
+    assert made("amend", "s.db", "c.csv", "--json").json == {"amended": 1}
+    best = made("status", "s.db", "--json").json["best"]
+    assert best["value"] == 99.5
+    point = ",".join(f"{name}={value}" for name, value in best["point"].items())
+    made("amend", "s.db", "--point", point, "--value", "failed")
+    assert made("status", "s.db", "--json").json["failed"] == 1
+    assert "is not a number" in made("amend", "s.db", "--point", point, code=1).stderr
+    assert "either a table or --point" in made("amend", "s.db", code=1).stderr
+
+
+def test_cancelling(made) -> None:
+    made("ask", "s.db", "-k", 6, "--out", "p.csv")
+    assert "2 designs cancelled, 4 pending" in made("cancel", "s.db", "1", "3-3").stdout
+    left = made("status", "s.db", "--pending", "--json").json["pending_points"]
+    write_table("c.csv", list(left[0]), [list(left[1].values())])
+    assert "1 design cancelled, 3 pending" in made("cancel", "s.db", "c.csv").stdout
+    assert "this design is not pending" in made("cancel", "s.db", "c.csv", code=1).stderr
+    assert "no pending design has the number 9" in made("cancel", "s.db", "9", code=1).stderr
+    assert "say which" in made("cancel", "s.db", code=1).stderr
+    assert made("cancel", "s.db", "--all", "--json").json == {"cancelled": 3, "pending": 0}
+
+
+def test_from_past_results(run, tmp_path: Path) -> None:
+    (tmp_path / "past.csv").write_text(
+        "run;Lösemittel;heat;mol;yield\n"
+        + "".join(
+            f"r{i};{'=x' if i % 2 else 'THF'};{20 * (i % 3)};{i % 2};{i},5\n" for i in range(8)
+        )
+    )
+    said = run("init", "s.db", "--from", "past.csv", "--target", "yield", "--maximize").stdout
+    assert "run: left out, it differs in nearly every row" in said
+    assert "8 past results loaded" in said
+    study = Study.open("s.db")
+    assert study.target == "yield"
+    assert study.optimizer.best.value == 7.5
+    # the file to edit makes the same study, and takes the same results by import
+    run("init", "t.db", "--space", "s.space.yaml", "--target", "yield", "--maximize")
+    assert "8 results stored" in run("import", "t.db", "past.csv").stdout
+    assert Study.open("t.db").space == study.space
+    assert "one of --space and --from" in run("init", "u.db", code=1).stderr
+
+
+def test_other_columns_and_formulas_come_back_harmless(made) -> None:
+    made("ask", "s.db", "-k", 2, "--out", "p.csv")
+    table = read_table("p.csv")
+    rows = [[*line.cells.values(), "=cmd|' /C calc'!A0"] for line in table.lines]
+    for row in rows:
+        row[-2] = 1.5
+    write_table("r.csv", [*table.header, "@remark"], rows)
+    made("tell", "s.db", "r.csv")
+    made("export", "s.db", "all.csv")
+    text = Path("all.csv").read_text("utf-8-sig")
+    assert ",'=cmd" in text
+    assert ",=cmd" not in text
+    (first, _) = read_table("all.csv").lines
+    assert first.cells["@remark"] == "=cmd|' /C calc'!A0"
+    assert first.cells["state"] == "told"
+    assert "exists already" in made("export", "s.db", "all.csv", code=1).stderr
+    assert len(made("export", "s.db", "--json").json["rows"]) == 2
+
+
+def test_files_are_not_written_over(made) -> None:
+    Path("p.csv").write_text("a week's results")
+    assert "exists already" in made("ask", "s.db", "--out", "p.csv", code=1).stderr
+    assert "no folder" in made("ask", "s.db", "--out", "x/p.csv", code=1).stderr
+    assert made("status", "s.db", "--json").json["pending"] == 0
+    made("ask", "s.db", "--out", "p.csv", "--force")
+    made("export", "s.db", "q.csv", "--pending")
+    assert read_table("q.csv").header[-1] == "yield"
+    assert "exists already" in made("init", "s.db", "--space", "space.yaml", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.db", None, "no such file; `mercbo init` makes a study"),
+        ("text.db", b"hello", "not a study"),
+        ("empty.db", b"", "not a study"),
+        ("cut.db", b"SQLite format 3\0" + b"\xff" * 200, "cut.db"),
+    ],
+)
+def test_a_file_that_is_no_study_is_refused(
+    run, name: str, content: bytes | None, complaint: str
+) -> None:
+    if content is not None:
+        Path(name).write_bytes(content)
+    for command in (["status"], ["ask"], ["best"], ["report"]):
+        result = run(*command, name, code=1)
+        assert complaint in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+    assert complaint in run("status", name, "--json", code=1).json["error"]
+
+
+def test_asks_that_cannot_be_met_are_refused(made) -> None:
+    assert "asked for" in made("ask", "s.db", "-k", 500, code=1).stderr
+    assert "did you mean 'heat'" in made("ask", "s.db", "--fix", "het=20", code=1).stderr
+    assert "the nearest is 40" in made("ask", "s.db", "--fix", "heat=45", code=1).stderr
+    assert "not of the form NAME=VALUE" in made("ask", "s.db", "--fix", "heat", code=1).stderr
+    points = made("ask", "s.db", "-k", 3, "--fix", "heat=80,solvent=thf", "--json").json["points"]
+    assert all((p["heat"], p["solvent"]) == (80, "THF") for p in points)
+    assert "a plate of 7 wells" in made("ask", "s.db", "--plate", 7, code=1).stderr
+
+
+def test_pictures_and_the_schema(made) -> None:
+    made("ask", "s.db", "-k", 5, "--out", "p.csv")
+    filled("p.csv", "r.csv")
+    made("tell", "s.db", "r.csv")
+    assert "wrote s-convergence.png" in made("plot", "s.db").stdout
+    assert Path("s-convergence.png").read_bytes().startswith(b"\x89PNG")
+    made("plot", "s.db", "--kind", "interactions", "--variables", "heat,stir", "--out", "i.svg")
+    assert "did you mean 'effects'" in made("plot", "s.db", "--kind", "effect", code=1).stderr
+    assert json.loads(made("schema").stdout)["title"] == "mercbo space"
+
+
+def test_an_interrupted_ask_says_where_it_leaves_the_study(
+    made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mercbo.optimizer.Optimizer.ask", interrupted)
+    result = made("ask", "s.db", "-k", 3, code=130)
+    assert "stopped; nothing was asked for, the study is as it was" in result.stderr
+    monkeypatch.undo()
+
+
+def test_the_demo_plays_a_study(run) -> None:
+    said = run("demo", "d", "--batches", 2, "-k", 4).stdout
+    assert "batch 2: 4 designs, best so far" in said
+    assert {"space.yaml", "study.db", "plate-1.csv", "plate-2.csv", "report.html"} == {
+        # SQLite has files of its own beside an open database
+        path.name
+        for path in Path("d").iterdir()
+        if not path.name.startswith("study.db-")
+    }
+    assert run("status", "d/study.db", "--json").json["pending"] == 0
+    assert "exists already" in run("demo", "d", code=1).stderr

@@ -1,0 +1,115 @@
+"""Tables of results against what a study knows: every row is good or is explained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mercbo import Binary, Categorical, Forbid, Integer, Space
+from mercbo.lab.results import Known, Options, Reading, known_of, read_results
+from mercbo.lab.tables import TableError, read_table
+
+SPACE = Space(
+    {"solvent": Categorical(["water", "DMSO", "THF"]), "hours": Integer(1, 6), "stir": Binary()},
+    [Forbid({"solvent": "water", "hours": 6})],
+)
+PENDING = SPACE.rows([["DMSO", 1, 0], ["THF", 2, 1], ["water", 3, 0]])
+TOLD = SPACE.rows([["DMSO", 5, 1]])
+FAILED = SPACE.rows([["THF", 5, 1]])
+KNOWN = known_of(TOLD, [71.5], FAILED, PENDING)
+
+
+def read(tmp_path: Path, text: str, known: Known = KNOWN, **options: object) -> Reading:
+    file = tmp_path / "r.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_results(read_table(file), SPACE, known, Options("yield", **options))
+
+
+def test_rows_and_columns_come_in_any_order(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        "operator;stir;yield;hours;solvent;std\n"
+        "Ann;yes;12,5;2;thf;0,5\nBob;0;failed;1;DMSO;\n;0;;3;water;\n",
+    )
+    assert not reading.problems
+    first, second = reading.good
+    assert (first.row.tolist(), first.value, first.std) == ([2, 1, 1], 12.5, 0.5)
+    assert (second.row.tolist(), second.value, second.std) == ([1, 0, 0], None, None)
+    assert first.extra == {"operator": "Ann"}
+    assert (first.line, reading.empty) == (2, (4,))
+
+
+def test_controls_are_passed_over(tmp_path: Path) -> None:
+    text = "well,design,solvent,hours,stir,yield\nA1,control,,,,99\nA2,1,DMSO,1,0,5\nA3,,,,,\n"
+    reading = read(tmp_path, text)
+    assert (reading.controls, len(reading.good), reading.problems) == ((2, 4), 1, ())
+
+
+HEADER = "solvent,hours,stir,yield\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("DMS0,1,0,5", r'r.csv, line 2, column "solvent" \(A2\): .*; the nearest is \'DMSO\''),
+        ("DMSO,9,0,5", r'column "hours" \(B2\): \'9\' is not a whole number .* the nearest is 6'),
+        ("DMSO,1,,5", r'column "stir" \(C2\): is empty'),
+        ("DMSO,1,0,5 g", r'column "yield" \(D2\): \'5 g\' is not a number \(is 5 meant\?\)'),
+        ("water,6,0,5", r"line 2: .* breaks Forbid"),
+        ("THF,2,0,5", r"never asked for \(the nearest one that was has stir=1\); --new"),
+        ("DMSO,5,1,72", r"has the result 71\.5 already, here it is 72; .*mercbo amend"),
+        ("THF,5,1,3", "has the result failed already, here it is 3"),
+        ("DMSO,5,1,failed", "has the result 71.5 already, here it is failed"),
+    ],
+)
+def test_a_wrong_row_is_explained(row: str, complaint: str, tmp_path: Path) -> None:
+    (problem,) = read(tmp_path, HEADER + row + "\n").problems
+    assert problem.line == 2
+    assert re.search(complaint, str(problem)), str(problem)
+
+
+def test_all_that_is_wrong_with_a_row_is_said_at_once(tmp_path: Path) -> None:
+    reading = read(tmp_path, HEADER + "DMS0,9,2,soon\nDMSO,1,0,5\n")
+    assert [problem.line for problem in reading.problems] == [2] * 4
+    assert [result.line for result in reading.good] == [3]
+
+
+def test_a_repeated_row_is_explained_or_a_replicate(tmp_path: Path) -> None:
+    text = HEADER + "DMSO,1,0,5\nDMSO,1,0,6\n"
+    (problem,) = read(tmp_path, text).problems
+    assert str(problem) == "r.csv, line 3: is the design of line 2 again; --replicates takes both"
+    assert len(read(tmp_path, text, replicates=True).good) == 2
+
+
+def test_what_was_told_before_is_passed_over(tmp_path: Path) -> None:
+    reading = read(tmp_path, HEADER + "DMSO,5,1,71.5\nTHF,5,1,NA\nDMSO,1,0,5\n")
+    assert (reading.again, len(reading.good), reading.problems) == ((2, 3), 1, ())
+
+
+def test_options_change_what_is_welcome(tmp_path: Path) -> None:
+    assert len(read(tmp_path, HEADER + "THF,2,0,5\n", new=True).good) == 1
+    failed = read(tmp_path, HEADER + "DMSO,1,0,\n", empty="failed")
+    assert failed.good[0].value is None
+    (problem,) = read(tmp_path, "solvent,hours,stir,yield,std\nDMSO,1,0,5,-1\n").problems
+    assert "not a standard deviation" in str(problem)
+
+
+def test_missing_columns_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="no column is named 'solvent'; did you mean 'Solvents'"):
+        read(tmp_path, "Solvents,hours,stir,yield\n")
+    with pytest.raises(TableError, match="no column of results is named 'yield'; did you mean"):
+        read(tmp_path, "solvent,hours,stir,yeild\n")
+
+
+def test_thousands_of_rows_are_read(tmp_path: Path) -> None:
+    space = Space.binary(14)
+    rng = np.random.default_rng(0)
+    rows = np.unique(space.sample_rows(8000, rng=rng), axis=0)
+    file = tmp_path / "long.csv"
+    cells = [",".join(map(str, row)) + ",1.5" for row in rows.tolist()]
+    file.write_text("\n".join([",".join([*space.names, "y"]), *cells]))
+    reading = read_results(read_table(file), space, Known(), Options("y", new=True))
+    assert len(reading.good) == len(rows) > 5000
