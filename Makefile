@@ -28,7 +28,7 @@ types: .venv/ready
 	touch $@
 
 docs: .venv/ready
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
 release-check:
 	.ci/release

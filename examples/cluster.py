@@ -42,10 +42,8 @@ def main() -> None:
         result = mercbo.minimize(seconds, SPACE, budget=30, executor=client, progress=False, seed=0)
     best = min(map(seconds, SPACE.points(SPACE.enumerate_rows())))
     print(f"{len(result.failures)} evaluations failed; best settings: {result.best.point}")
-    print(
-        f"found {result.best.value:g} s in 30 of {SPACE.size} settings; "
-        f"the best of all is {best:g} s"
-    )
+    found = result.best.value
+    print(f"found {found:g} s in 30 of {SPACE.size} settings; the best of all is {best:g} s")
 
 
 if __name__ == "__main__":

@@ -58,8 +58,7 @@ def main() -> None:
     # the one that was under way at the kill is evaluated again, and must be
     print(f"{len(lines)} evaluations, {len(lines) - len(set(lines))} of them a second time")
     print(
-        f"found {result.best.value:g} after {BUDGET} results; "
-        f"the best of all {SPACE.size} is {best:g}"
+        f"found {result.best.value:g} with {BUDGET} results; the best of {SPACE.size} is {best:g}"
     )
 
 
