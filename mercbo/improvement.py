@@ -22,17 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Rows
+from mercbo.arrays import Floats, Rows
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
-from mercbo.prediction import Predictor
+from mercbo.prediction import MomentScore, Predictor
 
 # Sets of results drawn for pending points, over all states of the hyper-parameters together.
 FANTASIES = 16
 # What a gain must exceed, in spreads of the results.
 MARGIN = 0.02
-# Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
-CHUNK = 1024
 # A standard deviation below this is rounding: the point is known.
 LEAST_SD = 1e-9
 # Below this z the direct formula of EI cancels; further down its tail is phi(z) / z^2.
@@ -87,18 +85,14 @@ class Belief:
         means, variance = self.moments.at(rows)
         return log_improvement(means, variance[:, np.newaxis], self.best)
 
-    def log_improvements_around(self, rows: Rows, which: Index, level: Index) -> Floats:
-        """(M, S): at rows[which] with one variable at the value of a level."""
-        means, variance = self.moments.around(rows, which, level)
-        return log_improvement(means, variance[:, np.newaxis], self.best)
-
 
 @dataclass(frozen=True)
-class Improvement:
+class Improvement(MomentScore):
     """Minus the log of EI averaged over beliefs: a function to descend, as `samples.Sample`."""
 
     kernel: Kernel
-    beliefs: Sequence[Belief]
+    predictors: Sequence[Predictor]
+    best: Sequence[Floats]  # (S,) for each of the predictors
 
     @classmethod
     def of(
@@ -106,32 +100,16 @@ class Improvement:
     ) -> Improvement:
         each = -(-FANTASIES // len(posteriors))
         beliefs = [Belief.of(posterior, pending, each, rng=rng) for posterior in posteriors]
-        return cls(posteriors[0].kernel, beliefs)
+        moments, best = [b.moments for b in beliefs], [b.best for b in beliefs]
+        return cls(posteriors[0].kernel, moments, best)
 
-    def path(self, rows: Rows) -> Floats:
-        parts = [
-            averaged([belief.log_improvements(rows[i : i + CHUNK]) for belief in self.beliefs])
-            for i in range(0, len(rows), CHUNK)
-        ]
-        return np.concatenate([np.zeros(0), *parts])
-
-    value = path
-
-    def path_neighbours(self, rows: Rows) -> Floats:
-        held = self.kernel.held(rows)[:, self.kernel.level_variable]  # (P, L)
-        which, level = np.nonzero(held != np.arange(self.kernel.levels))
-        parts = [
-            averaged(
-                [
-                    belief.log_improvements_around(rows, which[i : i + CHUNK], level[i : i + CHUNK])
-                    for belief in self.beliefs
-                ]
-            )
-            for i in range(0, len(which), CHUNK)
-        ]
-        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
-        out[which, level] = np.concatenate([np.zeros(0), *parts])
-        return out
+    def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
+        return averaged(
+            [
+                log_improvement(means, variance[:, np.newaxis], best)
+                for (means, variance), best in zip(moments, self.best, strict=True)
+            ]
+        )
 
 
 def averaged(logs: Sequence[Floats]) -> Floats:

@@ -40,11 +40,10 @@ from mercbo.errors import (
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.explain import Explanation, explain
-from mercbo.failures import Always, Discounted, Weighed, Works, fit_works
+from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
-from mercbo.improvement import Improvement
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
@@ -52,6 +51,7 @@ from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
 from mercbo.samples import Sample
+from mercbo.scores import ACQUISITIONS, Situation
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
@@ -102,9 +102,11 @@ class Optimizer:
     acquisition
         "thompson": each suggestion minimises a function drawn from the posterior; batches are
         diverse by themselves. "ei": each maximises the expected improvement on the best result,
-        where pending points are given drawn results (fantasies) first. "auto": "ei" while few
-        points are pending, "thompson" beyond that, where evaluations have failed, and for the
-        paper's truncated posterior.
+        where pending points are given drawn results (fantasies) first. "mes": each tells most
+        about the lowest value there is (max-value entropy search), by the minima of some drawn
+        functions. "lcb": each has the lowest mean less two standard deviations. For both, pending
+        points count as measured. "auto": "ei" while few points are pending, "thompson" beyond
+        that, where evaluations have failed, and for the paper's truncated posterior.
     repeats
         "never" asks for no point twice. "allow" is for noisy objectives: a point with a result may
         be asked for again where the model gains most from that, and `best` goes by the model.
@@ -147,7 +149,7 @@ class Optimizer:
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
-        self.acquisition = choose("acquisition", acquisition, ["auto", "ei", "thompson"])
+        self.acquisition = choose("acquisition", acquisition, ACQUISITIONS)
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
@@ -476,38 +478,40 @@ class Optimizer:
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
             return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
         draw = self._draw(number, rng, feasible, batch)
-        greedy = self._is_greedy(len(history.pending) + len(batch))
-        score = self._improvement(batch, rng) if greedy else self._weighed(draw.sample)
+        name = self._acquires(len(history.pending) + len(batch))
+        score = self._situation(batch, rng).score(name, draw.sample, rng=rng)
         return lowest_new(
             draw, score, self._kernel, self._sampler, self._incumbents, seen,
-            climbs=CLIMBS if greedy else None, rng=rng,
+            climbs=None if name == "thompson" else CLIMBS, rng=rng,
         )  # fmt: skip
 
-    def _is_greedy(self, waiting: int) -> bool:
-        """Whether expected improvement decides, with `waiting` points pending."""
+    def _acquires(self, waiting: int) -> str:
+        """The acquisition that decides, with `waiting` points pending."""
         if self.acquisition != "auto":
-            return self.acquisition == "ei"
+            return self.acquisition
         greedy = waiting < FEW_PENDING and self.model.posterior == "projected"
         # improvement is expected most where nothing is known, and that is where all have failed
         greedy = greedy and isinstance(self._works(), Always)
         log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
-        return greedy
+        return "ei" if greedy else "thompson"
 
-    def _weighed(self, sample: Sample) -> Sample:
-        """A sampled function, weighed by the chance that the evaluation works where some have
-        failed."""
-        works = self._works()
-        if isinstance(works, Always):
-            return sample
-        return Weighed(sample, works, float(sample.path(self._incumbents[:LEADERS]).min()))
-
-    def _improvement(self, batch: Sequence[Rows], rng: np.random.Generator) -> Sample:
-        """Expected improvement, with the same regard for failures."""
+    def _situation(self, batch: Sequence[Rows], rng: np.random.Generator) -> Situation:
         waiting = self._history.stack(self._history.pending)
-        pending = np.concatenate([waiting, *(row[np.newaxis] for row in batch)])
-        score = Improvement.of(self._model_of_now().posteriors, pending, rng=rng)
-        works = self._works()
-        return score if isinstance(works, Always) else Discounted(score, works)
+        return Situation(
+            self._model_of_now().posteriors,
+            np.concatenate([waiting, *(row[np.newaxis] for row in batch)]),
+            self._incumbents[:LEADERS],
+            self._works(),
+            partial(self._minimum, rng=rng),
+        )
+
+    def _minimum(self, sample: Sample, *, rng: np.random.Generator) -> float:
+        """The lowest value of a drawn function on the whole space, also where an ask holds some
+        variables: the run is after that of the objective."""
+        draw = self._problem(sample, self._history.rows[:0], self.space.feasible)
+        row = lowest_new(draw, sample, self._kernel, self._sampler, self._incumbents, (), rng=rng)
+        assert row is not None  # nothing is barred
+        return float(sample.path(row[np.newaxis])[0])
 
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""
@@ -581,8 +585,10 @@ class Optimizer:
         told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
         barred = [told, history.stack(history.failed), history.stack(history.pending)]
         barred += [row[np.newaxis] for row in batch]
-        encodings = self._encoding, self._native
-        return Draw(self.space, *encodings, sample, np.concatenate(barred), feasible)
+        return self._problem(sample, np.concatenate(barred), feasible)
+
+    def _problem(self, sample: Sample, barred: Rows, feasible: Feasible) -> Draw:
+        return Draw(self.space, self._encoding, self._native, sample, barred, feasible)
 
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""

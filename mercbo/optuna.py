@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from mercbo import Binary, Categorical, Integer, Model, Optimizer, Space, SpaceExhausted
-from mercbo.errors import SettingError, choose
+from mercbo.errors import SettingError
 
 try:
     import optuna
@@ -103,8 +103,8 @@ class MercboSampler(optuna.samplers.BaseSampler):
         As of Optuna's samplers: called with a finished trial, gives numbers of which those above
         zero are violations. (What `Trial.set_constraint` says is used as well.)
     acquisition
-        "auto", "ei" or "thompson", as of `Optimizer`; "auto" here is "thompson" while other trials
-        are running.
+        "auto", "ei", "mes", "lcb" or "thompson", as of `Optimizer`; "auto" here is "thompson" while
+        other trials are running.
     backend, model
         As of `Optimizer`.
     """
@@ -130,15 +130,16 @@ class MercboSampler(optuna.samplers.BaseSampler):
         self._search_space = dict(search_space or {})
         self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=seed)
         self._constraints_func = constraints_func
-        self._acquisition = choose("acquisition", acquisition, ["auto", "ei", "thompson"])
+        self._acquisition = acquisition
         self._backend = backend
         self._model = model
         self._fits: dict[object, dict[str, Any]] = {}
         self._warned: set[str] = set()
         # wrong settings are refused now, not in the middle of a study
         Optimizer(
-            Space.binary(1), backend=backend, model=model, n_initial=n_startup_trials, seed=seed
-        )
+            Space.binary(1), backend=backend, model=model, acquisition=acquisition,
+            n_initial=n_startup_trials, seed=seed,
+        )  # fmt: skip
 
     # -- what Optuna calls ---------------------------------------------------------------------
 

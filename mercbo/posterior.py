@@ -125,6 +125,14 @@ class Posterior:
             self._sigma, alpha,
         )  # fmt: skip
 
+    def awaiting(self, pending: Rows) -> Predictor:
+        """Moments of the full process with awaited results at their means, which changes only
+        the variance."""
+        if len(pending) == 0:
+            return self.predictor(self.data.y[:, np.newaxis])
+        told = self.given(pending, self.predict(pending)[0])
+        return told.predictor(told.data.y[:, np.newaxis])
+
     def results_at(self, rows: Rows, count: int, *, rng: np.random.Generator) -> Floats:
         """(R, count): results, noise included, drawn jointly at some rows."""
         mean, _ = self.predict(rows)

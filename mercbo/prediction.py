@@ -1,7 +1,7 @@
 """Moments of the posterior at points and at all their one-variable neighbours.
 
-What expected improvement asks for over and over: the mean and the variance of the full process, for
-one or several sets of results at the same rows.
+What the scores of points (`improvement.py`, `entropy.py`, `bound.py`) ask for over and over: the
+mean and the variance of the full process, for one or several sets of results at the same rows.
 
 | symbol | meaning                                                                     | shape     |
 |--------|-----------------------------------------------------------------------------|-----------|
@@ -17,6 +17,7 @@ exp(G[new level] - G[old level]): nothing is looked up or summed again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,9 @@ import numpy as np
 from mercbo.arrays import Floats, Index, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor
+
+# Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
+CHUNK = 1024
 
 
 @dataclass(frozen=True)
@@ -73,4 +77,41 @@ class Predictor:
         out = np.zeros(self.kernel.levels)
         for part, table in zip(self.kernel.parts, self.tables, strict=True):
             out[part.levels] = np.einsum("vkk->vk", table)
+        return out
+
+
+class MomentScore(ABC):
+    """A function of the moments under some states, to be descended (see `samples.Sample`)."""
+
+    kernel: Kernel
+    predictors: Sequence[Predictor]
+
+    @abstractmethod
+    def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
+        """(R,) from the means (R, S) and the variance (R,) of each predictor."""
+
+    def path(self, rows: Rows) -> Floats:
+        parts = [
+            self.combine([predictor.at(rows[i : i + CHUNK]) for predictor in self.predictors])
+            for i in range(0, len(rows), CHUNK)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def value(self, rows: Rows) -> Floats:
+        return self.path(rows)
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        held = self.kernel.held(rows)[:, self.kernel.level_variable]  # (P, L)
+        which, level = np.nonzero(held != np.arange(self.kernel.levels))
+        parts = [
+            self.combine(
+                [
+                    predictor.around(rows, which[i : i + CHUNK], level[i : i + CHUNK])
+                    for predictor in self.predictors
+                ]
+            )
+            for i in range(0, len(which), CHUNK)
+        ]
+        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
+        out[which, level] = np.concatenate([np.zeros(0), *parts])
         return out

@@ -33,6 +33,23 @@ def test_descent_ends_where_no_move_gains(mixed: Space, model: Model) -> None:
     assert (around.min(axis=1) >= values - 1e-9).all()
 
 
+def test_with_pairs_no_two_moves_gain_from_the_lowest_minimum() -> None:
+    space = Space.binary(9)
+    rows = space.enumerate_rows()
+    stuck = 0
+    for seed in range(6):
+        opt = told(space, 30, seed=seed)
+        sample, starts = opt.draw().sample, space.sample_rows(3, rng=np.random.default_rng(seed))
+        free = Moves(sample, opt._kernel, space.region).descend(starts)[1]
+        paired = Moves(sample, opt._kernel, space.region, pairs=True).descend(starts)
+        lowest = paired[0][paired[1].argmin()]
+        near = rows[(rows != lowest).sum(axis=1) <= 2]
+        assert sample.path(near).min() >= paired[1].min() - 1e-9
+        assert (paired[1] <= free + 1e-12).all()
+        stuck += bool((paired[1] < free - 1e-9).any())
+    assert stuck > 0  # of these starts some do need a pair
+
+
 def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
     opt = told(mixed, 10)
     sample = opt.draw().sample

@@ -28,6 +28,7 @@ LAYERS = [
     "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
     "warp", "inference",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
+    "entropy", "bound", "scores",
     "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
     "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors", "progress",
     "campaign", "driver", "plots", "testing",

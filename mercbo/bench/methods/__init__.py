@@ -37,6 +37,8 @@ OURS = {
     "mercbo-paper": "paper",
     "mercbo-paper-quick": "paper-quick",
     "mercbo-ei": "ei",
+    "mercbo-mes": "mes",
+    "mercbo-lcb": "lcb",
     "mercbo-thompson": "thompson",
     "mercbo-hmc": "hmc",
     "mercbo-truncated": "truncated",

@@ -27,6 +27,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # one sweep of slice sampling per ask in place of ten
     "paper-quick": {"model": replace(Model.paper(), sweeps=1)},
     "ei": {"acquisition": "ei"},
+    "mes": {"acquisition": "mes"},
+    "lcb": {"acquisition": "lcb"},
     "thompson": {"acquisition": "thompson"},
     "hmc": {"model": Model(inference="hmc")},
     "truncated": {"model": Model(posterior="truncated", refine=False)},

@@ -1,0 +1,76 @@
+"""Which function an ask descends, by the name of its acquisition.
+
+| name       | score                                               | where evaluations failed  |
+|------------|-----------------------------------------------------|---------------------------|
+| "thompson" | the drawn function itself                           | its gain times the chance |
+| "ei"       | minus log expected improvement (`improvement.py`)   | discounted by the chance  |
+| "mes"      | minus log information on the minimum (`entropy.py`) | discounted by the chance  |
+| "lcb"      | a lower confidence bound (`bound.py`)               | its gain times the chance |
+
+A logarithm of a gain takes the logarithm of the chance; a value in the units of the objective is
+turned into a gain below the level of the leaders first (`failures.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercbo.arrays import Rows
+from mercbo.bound import Bound
+from mercbo.entropy import Entropy
+from mercbo.failures import Always, Discounted, Weighed, Works
+from mercbo.improvement import Improvement
+from mercbo.posterior import Posterior
+from mercbo.samples import Sample
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What an ask knows when it chooses a point."""
+
+    posteriors: Sequence[Posterior]
+    pending: Rows  # asked for, by others or earlier in the same batch, and not told
+    leaders: Rows  # best points measured: their lowest score is the level that a gain is below
+    works: Works
+    minimum: Callable[[Sample], float]  # the lowest value of a drawn function
+
+    def score(self, name: str, drawn: Sample, *, rng: np.random.Generator) -> Sample:
+        return SCORES[name](self, drawn, rng)
+
+    def weighed(self, score: Sample) -> Sample:
+        """Of a score in the units of the objective."""
+        if isinstance(self.works, Always):
+            return score
+        return Weighed(score, self.works, float(score.path(self.leaders).min()))
+
+    def discounted(self, score: Sample) -> Sample:
+        """Of minus the logarithm of a gain."""
+        return score if isinstance(self.works, Always) else Discounted(score, self.works)
+
+
+def _thompson(now: Situation, drawn: Sample, _: np.random.Generator) -> Sample:
+    return now.weighed(drawn)
+
+
+def _improvement(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
+    return now.discounted(Improvement.of(now.posteriors, now.pending, rng=rng))
+
+
+def _entropy(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
+    return now.discounted(Entropy.of(now.posteriors, now.pending, now.minimum, rng=rng))
+
+
+def _bound(now: Situation, _: Sample, __: np.random.Generator) -> Sample:
+    return now.weighed(Bound.of(now.posteriors, now.pending))
+
+
+SCORES: dict[str, Callable[[Situation, Sample, np.random.Generator], Sample]] = {
+    "thompson": _thompson,
+    "ei": _improvement,
+    "mes": _entropy,
+    "lcb": _bound,
+}
+ACQUISITIONS = ["auto", *SCORES]
