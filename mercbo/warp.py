@@ -6,13 +6,12 @@ cannot tell the good ones apart. A warp takes results to z = (f(u) - centre) / s
 the curves f below. Which is best is a matter of evidence: log p(z) + sum log dz/dy compares warps
 in the units of y (`Model.fit`).
 
-| name    | curve                                                             | u                    |
-|---------|-------------------------------------------------------------------|----------------------|
-| log:c   | log(u + c): spreads the good end; a large c is nearly straight    | from the best result |
-| power:p | Yeo and Johnson's: ((1 + u)^p - 1) / p above 0, 2 - p below       | from the median      |
-| knee:k  | u up to k, then k + log(1 + u - k): a few bad results weigh less   | from the median      |
-| tails:k | k asinh(u / k): a few results far off on either side weigh less   | from the median      |
-| ranks:w | (1 - w) u + w times the normal scores, straight between quantiles | from the median      |
+| name    | curve                                                              | u from the |
+|---------|--------------------------------------------------------------------|------------|
+| log:c   | log(u + c): spreads the good end; a large c is nearly straight     | best       |
+| power:p | Yeo and Johnson's: ((1 + u)^p - 1) / p above 0, 2 - p below        | median     |
+| tails:k | k asinh(u / k): a few results far off on either side weigh less    | median     |
+| ranks:w | (1 - w) u + w times the normal scores, straight between quantiles  | median     |
 
 From the best result, u = (y - low) / (median - low); from the median, u = (y - median) / s, where
 s is the standard deviation that a normal variable with the quartiles of y has. Neither heeds how
@@ -40,7 +39,6 @@ from mercbo.errors import SettingError
 NAMES = (
     *("log:3", "log:1", "log:0.3", "log:0.1", "log:0.03"),
     *("power:0", "power:0.5", "power:1.5", "power:2"),
-    *("knee:0.5", "knee:2"),
     *("tails:1", "tails:3"),
     *("ranks:0.5", "ranks:1"),
 )
@@ -116,23 +114,6 @@ def rooted(away: Floats, power: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Knee:
-    """Straight up to `knee`, logarithmic beyond it; the slope has no jump."""
-
-    knee: float
-
-    def __call__(self, u: Floats) -> Floats:
-        return np.minimum(u, self.knee) + np.log1p(np.maximum(u - self.knee, 0.0))
-
-    def inverse(self, v: Floats) -> Floats:
-        beyond = np.clip(v - self.knee, 0.0, MOST_EXPONENT)
-        return np.asarray(np.minimum(v, self.knee) + np.expm1(beyond))
-
-    def log_slope(self, u: Floats) -> Floats:
-        return np.asarray(-np.log1p(np.maximum(u - self.knee, 0.0)))
-
-
-@dataclass(frozen=True)
 class Tails:
     """Straight near 0, logarithmic on both sides from about `knee` on."""
 
@@ -197,7 +178,6 @@ def through(x: Floats, starts: tuple[float, ...], targets: tuple[float, ...]) ->
 CURVES: dict[str, Callable[[float, Floats], Curve]] = {
     "log": lambda shape, _: Log(shape),
     "power": lambda shape, _: Power(shape),
-    "knee": lambda shape, _: Knee(shape),
     "tails": lambda shape, _: Tails(shape),
     "ranks": Ranks.of,
 }

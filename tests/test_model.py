@@ -113,7 +113,7 @@ HARDSHIPS: dict[str, tuple[int, Callable[[np.ndarray], np.ndarray]]] = {
     "all the same": (36, lambda y: np.full(len(y), 3.0)),
     "the same but one": (36, lambda y: np.append(1e9, np.full(len(y) - 1, 3.0))),
     "two": (2, lambda y: y),
-    "two alike": (2, lambda y: np.ones(2)),
+    "two alike": (2, np.ones_like),
     "heavy noise": (36, noisy),
     "huge": (36, lambda y: 1e300 * y),
     "huge and skewed": (36, lambda y: 1e300 * np.exp(y)),

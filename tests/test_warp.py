@@ -39,7 +39,7 @@ def test_warped_results_are_standardised_and_the_slope_is_the_derivative(name: s
     assert z.mean() == pytest.approx(0.0, abs=1e-9)
     assert z.std() == pytest.approx(1.0)
     step = 1e-6
-    numerical = (warp(Y + step) - warp(Y - step * (Y > Y.min()))) / (step + step * (Y > Y.min()))
+    numerical = (warp(Y + step) - warp(Y)) / step
     found = np.exp(warp.log_slope(z))
     differ = ~np.isclose(found, numerical, rtol=1e-3)
     # ranks have a slope on either side of each quantile
@@ -78,14 +78,6 @@ def test_a_log_spreads_the_good_end() -> None:
 
 def test_a_power_of_one_is_a_straight_line() -> None:
     np.testing.assert_allclose(Warp.of("power:1", Y)(Y), (Y - Y.mean()) / Y.std())
-
-
-@pytest.mark.parametrize("name", ["knee:0.5", "knee:2"])
-def test_a_knee_is_straight_below_and_tames_what_is_above(name: str) -> None:
-    slopes = Warp.of(name, Y).log_slope(Warp.of(name, Y)(np.sort(Y)))
-    assert np.allclose(slopes[:100], slopes[0])
-    assert (np.diff(slopes) <= 1e-9).all()
-    assert not is_strained(Warp.of(name, WILD["above"])(WILD["above"]))
 
 
 @pytest.mark.parametrize("y", WILD.values(), ids=WILD)
@@ -131,9 +123,9 @@ def test_old_files_hold_the_shape_of_a_log() -> None:
     assert [as_name(saved) for saved in (None, 0.3, 3.0, "log:0.3")] == [
         None, "log:0.3", "log:3", "log:0.3",
     ]  # fmt: skip
-    fit = replace(fit_map(data_of(Y[:8]), None), warp="knee:2")
+    fit = replace(fit_map(data_of(Y[:8]), None), warp="tails:3")
     saved = json.loads(json.dumps(fit.to_dict()))
-    assert Fit.from_dict(saved).warp == "knee:2"
+    assert Fit.from_dict(saved).warp == "tails:3"
     assert Fit.from_dict({**saved, "warp": 0.03}).warp == "log:0.03" in NAMES
 
 
