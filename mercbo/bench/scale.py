@@ -42,6 +42,8 @@ BUSY = 0.9
 SPREAD = 0.3
 # Evaluations of each worker in a simulation; the first, when all start at once, do not count.
 ROUNDS = 6
+# Evaluations of a simulation at least: with few workers, chance would decide.
+LEAST_PLAYED = 1000
 # Times that each ask of the grid is repeated, after a result each time.
 REPEATS = 3
 
@@ -188,14 +190,15 @@ def simulate(
     An optimizer that is free serves all that wait, up to `MOST_ASKED`: ``ask(k)`` seconds of its
     own, then `turn` seconds in which it alone may write.
     """
-    drawn = np.exp(SPREAD * rng.standard_normal(workers * ROUNDS) - SPREAD**2 / 2)
+    wanted = max(workers * ROUNDS, LEAST_PLAYED)
+    drawn = np.exp(SPREAD * rng.standard_normal(wanted) - SPREAD**2 / 2)
     lengths = itertools.cycle((evaluation * drawn / drawn.mean()).tolist())
     # (time, what, k): a worker is free, or an optimizer wants to write its k points, or has done so
     agenda = [(next(lengths) * float(rng.random()), FREE, 1) for _ in range(workers)]
     heapq.heapify(agenda)
     waiting = finished = 0
     idle, unlocked, now, since = optimizers, 0.0, 0.0, 0.0
-    while finished < workers * ROUNDS:
+    while finished < wanted:
         now, what, points = heapq.heappop(agenda)
         if what == FREE:
             waiting, finished = waiting + 1, finished + 1
