@@ -13,7 +13,7 @@ from mercbo.inference import Fit, Hyper
 
 SIZES = np.array([2, 3])
 ROWS = np.array([[0, 2], [1, 1]])
-FIT = Fit((Hyper(np.array([0.1, 1 / 3]), 1.5, 1e-300, -0.25),), 7, 3, 0.5)
+FIT = Fit((Hyper(np.array([0.1, 1 / 3]), 1.5, 1e-300, -0.25),), 7, 3, "log:0.5")
 
 
 def there_and_back(event: Event) -> Event:
