@@ -97,6 +97,7 @@ def test_a_cluster_finds_the_best_settings(tmp_path: Path) -> None:
     assert last(run("cluster.py", tmp_path)).startswith("found 4 s in 30 of 216")
 
 
+@pytest.mark.slow
 def test_dna_tables_are_read(tmp_path: Path) -> None:
     words = ["".join(w) for w in itertools.product("ACGT", repeat=4)][:200]
     lines = ["sequence,value", *(f"{word},{word.count('G')}" for word in words)]
