@@ -61,10 +61,10 @@ def test_annealers_agree_on_the_minimum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sensors_are_chosen_as_well_as_by_forward_selection(tmp_path: Path) -> None:
+def test_five_sensors_are_nearly_as_good_as_all(tmp_path: Path) -> None:
     printed = run("sensors.py", tmp_path)
     validated = [float(v) for v in re.findall(r"validated ([0-9.]+)", printed)]
-    assert validated[0] >= validated[1] - 0.001
+    assert validated[0] >= validated[2] - 0.005
     assert last(printed).startswith("found {")
 
 
