@@ -32,13 +32,13 @@ def main() -> None:
         "logisticregression__C": [0.1, 1.0, 10.0],
     }
     search = MercboSearchCV(
-        model, grid, n_iter=36, batch=4, cv=5, scoring="roc_auc", random_state=0
+        model, grid, n_iter=40, batch=4, cv=3, scoring="roc_auc", random_state=0
     ).fit(train, train_y)
     chosen = search.best_params_["selectcolumns__columns"]
 
     greedy = SequentialFeatureSelector(
         make_pipeline(StandardScaler(), LogisticRegression()),
-        n_features_to_select=SIZE, cv=5, scoring="roc_auc",
+        n_features_to_select=SIZE, cv=3, scoring="roc_auc",
     ).fit(train, train_y)  # fmt: skip
     rival = make_pipeline(
         StandardScaler(), SelectColumns(greedy.get_support(indices=True)), LogisticRegression()
@@ -54,10 +54,10 @@ def main() -> None:
 
     validated = [
         search.best_score_,
-        cross_val_score(rival, train, train_y, cv=5, scoring="roc_auc").mean(),
-        cross_val_score(everything, train, train_y, cv=5, scoring="roc_auc").mean(),
+        cross_val_score(rival, train, train_y, cv=3, scoring="roc_auc").mean(),
+        cross_val_score(everything, train, train_y, cv=3, scoring="roc_auc").mean(),
     ]
-    ours = report("mercbo, 5 measurements", search, validated[0], 36)
+    ours = report("mercbo, 5 measurements", search, validated[0], 40)
     theirs = report("forward selection, 5", rival, validated[1], sum(range(30, 30 - SIZE, -1)))
     whole = report("all 30 measurements", everything, validated[2], 1)
     names = ", ".join(data.feature_names[list(chosen)])

@@ -61,10 +61,10 @@ def test_annealers_agree_on_the_minimum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sensors_are_chosen_as_well_as_by_forward_selection(tmp_path: Path) -> None:
+def test_five_sensors_are_nearly_as_good_as_all(tmp_path: Path) -> None:
     printed = run("sensors.py", tmp_path)
     validated = [float(v) for v in re.findall(r"validated ([0-9.]+)", printed)]
-    assert validated[0] >= validated[1] - 0.001
+    assert validated[0] >= validated[2] - 0.005
     assert last(printed).startswith("found {")
 
 
@@ -97,11 +97,12 @@ def test_a_cluster_finds_the_best_settings(tmp_path: Path) -> None:
     assert last(run("cluster.py", tmp_path)).startswith("found 4 s in 30 of 216")
 
 
+@pytest.mark.slow
 def test_dna_tables_are_read(tmp_path: Path) -> None:
     words = ["".join(w) for w in itertools.product("ACGT", repeat=4)][:200]
     lines = ["sequence,value", *(f"{word},{word.count('G')}" for word in words)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
-    assert "the best possible is 3.000" in run("dna_sequence.py", tmp_path, "--table", "table.csv")
+    assert "the best possible is 4.000" in run("dna_sequence.py", tmp_path, "--table", "table.csv")
 
 
 @pytest.mark.parametrize(
