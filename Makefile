@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint types clean
+.PHONY: demo test test-fast lint types docs release-check clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -27,5 +27,11 @@ types: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
+release-check:
+	.ci/release
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build site

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr
 
 from mercbo.arrays import Floats
 from mercbo.posterior import Posterior
@@ -73,6 +72,8 @@ def cross_validation(
     posteriors: list[Posterior], units: Units, points: list[Point], values: Floats, level: float
 ) -> CrossValidation:
     """Several posteriors (samples of the hyper-parameters) count alike."""
+    from scipy.special import ndtr
+
     pairs = [moments(posterior) for posterior in posteriors]
     means, deviations = np.array([m for m, _ in pairs]), np.array([d for _, d in pairs])
     data = posteriors[0].data

@@ -38,6 +38,15 @@ def space_filling(
     return np.asarray(candidates[int((nearest * chance).argmax())])
 
 
+def diversity(rows: Rows) -> float:
+    """The mean number of variables in which two of the rows differ; 0 where there is one row."""
+    count = len(rows)
+    if count < 2:
+        return 0.0
+    same = sum(int((np.bincount(column) ** 2).sum()) for column in rows.T)  # ordered pairs
+    return float(rows.shape[1] * count**2 - same) / (count * (count - 1))
+
+
 def distances(space: HasVariables, a: Rows, b: Rows) -> Floats:
     """(A, B): the distance of `space_filling` between rows."""
     gap = np.abs(a[:, np.newaxis, :] - b[np.newaxis, :, :])

@@ -8,6 +8,9 @@ pair of values adds beyond the effects of the two.
 Where the model works on warped results, effects add up on the warped scale. They are shown in the
 user's units as the change that each alone makes from the average: the ends of an interval go
 through the warp exactly, sums of effects do not. Shares are of the variance on the model's scale.
+
+Intervals are those of the posterior under the fitted hyper-parameters: they leave out that these
+are estimates too, and for an ordered variable they rest on the smoothness that its kernel expects.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import CLIMBS, lowest_new
 from mercbo.arrays import Floats, Rows, keys
-from mercbo.design import space_filling
+from mercbo.design import diversity, space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
     BackendError,
@@ -545,6 +545,10 @@ class Optimizer:
         rng = self._rng(ASKING, number) if rng is None else rng
         with threads_for(len(self._history)):
             return self._draw(number, rng, self.space.feasible)
+
+    def diversity(self, points: object) -> float:
+        """In how many variables two of the points differ, on average over all pairs."""
+        return diversity(self.space.rows(points))
 
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""

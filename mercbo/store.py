@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ class Store:
 
     def _connect(self) -> None:
         self._engine, self._process = _engine(self._address), os.getpid()
+        weakref.finalize(self, _release, self._engine, self._process)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"url": self.url, "id": self._id}
@@ -282,9 +284,9 @@ class Store:
                 yield connection
 
     def _connected(self) -> sql.Engine:
-        if os.getpid() != self._process:  # after a fork the connections are the parent's
-            self._engine.dispose(close=False)
-            self._process = os.getpid()
+        if os.getpid() != self._process:
+            _inherited.append(self._engine.pool)
+            self._connect()
         return self._engine
 
     @contextmanager
@@ -305,6 +307,18 @@ class Store:
         said = str(error).strip()
         meant = next((m for part, m in MEANINGS.items() if part in said), None)
         return StateError(f"{self.name}: {f'{meant} ({said})' if meant else said}")
+
+
+# Connections of the parent of a fork, which the child must neither use nor close.
+_inherited: list[sql.Pool] = []
+
+
+def _release(engine: sql.Engine, process: int) -> None:
+    """Close the connections of a store that nobody uses any more."""
+    if os.getpid() == process:
+        engine.dispose()
+    else:
+        _inherited.append(engine.pool)
 
 
 def _insert(connection: sql.Connection, run: int, number: int, kind: str, body: Any) -> None:

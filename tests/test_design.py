@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercbo import Binary, Categorical, Integer, Ordinal, Space
+from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space
 from mercbo.arrays import key, keys
-from mercbo.design import distances, space_filling
+from mercbo.design import distances, diversity, space_filling
 from mercbo.encoding import Encoding
 from mercbo.failures import Always
 from mercbo.kernel import Kernel
@@ -124,3 +124,19 @@ def test_a_design_follows_the_generator():
     space = Space.binary(20)
     assert np.array_equal(filled(space, 5, seed=0), filled(space, 5, seed=0))
     assert not np.array_equal(filled(space, 5, seed=0), filled(space, 5, seed=1))
+
+
+# -- diversity ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, 3, 12])
+def test_diversity_is_the_mean_of_all_pairs(count):
+    rows = SMALL.sample_rows(count, rng=np.random.default_rng(count))
+    pairs = [(rows[i] != rows[j]).sum() for i in range(count) for j in range(i)]
+    assert diversity(rows) == pytest.approx(np.mean(pairs))
+    assert Optimizer(SMALL).diversity(SMALL.points(rows)) == diversity(rows)
+
+
+def test_one_point_and_equal_points_have_no_diversity():
+    row = SMALL.sample_rows(1, rng=np.random.default_rng(0))
+    assert diversity(row) == diversity(np.repeat(row, 5, axis=0)) == diversity(row[:0]) == 0.0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +19,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "MERCBO_DATA"},
         capture_output=True,
         text=True,
         check=False,
@@ -42,6 +47,97 @@ def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     printed = run("demo.py", tmp_path)
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def last(printed: str) -> str:
+    return printed.strip().splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_annealers_agree_on_the_minimum(tmp_path: Path) -> None:
+    said = last(run("annealers.py", tmp_path))
+    assert "GraphCut" in said
+    assert said.endswith("that is the minimum, by enumeration")
+
+
+@pytest.mark.slow
+def test_sensors_are_chosen_as_well_as_by_forward_selection(tmp_path: Path) -> None:
+    printed = run("sensors.py", tmp_path)
+    validated = [float(v) for v in re.findall(r"validated ([0-9.]+)", printed)]
+    assert validated[0] >= validated[1] - 0.001
+    assert last(printed).startswith("found {")
+
+
+@pytest.mark.slow
+def test_flags_are_tried_by_compiling(tmp_path: Path) -> None:
+    said = last(run("compiler_flags.py", tmp_path, "--evaluations", "12"))
+    assert said.startswith("found flags that take" if shutil.which("gcc") else "found nothing")
+
+
+@pytest.mark.slow
+def test_a_network_is_thinned_out_better_than_by_strength(tmp_path: Path) -> None:
+    printed = run("sparsify.py", tmp_path)
+    found = re.search(r"found an error of ([0-9.]+)", printed)
+    strongest = re.search(r"strongest links: ([0-9.]+)", printed)
+    assert found is not None
+    assert strongest is not None
+    assert float(found[1]) < float(strongest[1])
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    printed = run("resume.py", tmp_path)
+    assert "ended with -9; 12 results are in the store" in printed
+    assert "31 evaluations, 1 of them a second time" in printed
+    assert last(printed) == "found 13 with 30 results; the best of 1024 is 13"
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_best_settings(tmp_path: Path) -> None:
+    assert last(run("cluster.py", tmp_path)).startswith("found 4 s in 30 of 216")
+
+
+def test_dna_tables_are_read(tmp_path: Path) -> None:
+    words = ["".join(w) for w in itertools.product("ACGT", repeat=4)][:200]
+    lines = ["sequence,value", *(f"{word},{word.count('G')}" for word in words)]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    assert "the best possible is 3.000" in run("dna_sequence.py", tmp_path, "--table", "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("relaxation", "| labs-10 (1) | 20 |"),
+        pytest.param("orders", "| mercbo-truncated:warp=none:order=2 |", marks=pytest.mark.slow),
+        pytest.param("power", "### power-mass-bits (1 run, optimum ", marks=pytest.mark.slow),
+        pytest.param("dna_batches", "expected improvement, 4: ", marks=pytest.mark.slow),
+        pytest.param("ising_labs", "### labs-10 (1 run, optimum -7.6923", marks=pytest.mark.slow),
+    ],
+)
+def test_the_figures_of_the_paper_are_drawn(tmp_path: Path, script: str, line: str) -> None:
+    printed = run(f"paper/{script}.py", tmp_path, "--quick")
+    assert line in printed
+    written = tmp_path / "paper" / script / f"{script}.png"
+    assert written.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_figure_is_drawn_again_without_playing_again(tmp_path: Path) -> None:
+    first, second = (run("paper/factors.py", tmp_path, "--quick") for _ in range(2))
+    assert first.startswith("0/2\n1/2 mercbo-thompson:batch=10 dna-bits 0\n2/2 ")
+    assert second.startswith("2/2\n### dna-bits")
+    assert second.split("###")[1:] == first.split("###")[1:]
+
+
+def test_the_paper_s_pictures_are_small_and_their_text_names_each() -> None:
+    text = (EXAMPLES / "paper" / "README.md").read_text(encoding="utf-8")
+    scripts = {path.stem for path in (EXAMPLES / "paper").glob("*.py")} - {"common"}
+    pictures = list((EXAMPLES / "paper").glob("*.png"))
+    assert {path.stem for path in pictures} == scripts
+    for path in pictures:
+        assert path.stat().st_size < 100_000
+        assert f"({path.name})" in text
+        assert f"examples/paper/{path.stem}.py" in text
 
 
 @pytest.mark.slow

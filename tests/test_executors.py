@@ -1,5 +1,6 @@
 """Executors as pools: sizes, refusals, time limits, and new workers for dead ones."""
 
+import os
 import signal
 import threading
 import time
@@ -9,7 +10,7 @@ import pytest
 from support.objectives import total
 
 from mercbo import SettingError
-from mercbo.executors import Inline, Pool, Processes, TimedOut, alarm, as_pool, is_lost
+from mercbo.executors import Inline, Loky, Pool, Processes, TimedOut, alarm, as_pool, is_lost
 
 POINT = {"x0": 1, "x1": 0}
 
@@ -154,3 +155,20 @@ def test_a_failure_is_no_loss():
     done = Future()
     done.set_result(3)
     assert not is_lost(done)
+
+
+@pytest.mark.slow
+def test_lokys_pool_takes_any_function_and_starts_anew():
+    from joblib.externals.loky import get_reusable_executor
+
+    pool = as_pool(get_reusable_executor(1))
+    assert isinstance(pool, Loky)
+    pool.check(lambda _: 1.0, None)
+    lost = pool.submit(lambda _: os._exit(1), POINT, None)
+    assert pool.finished(120.0) == [lost]
+    assert is_lost(lost)
+    assert pool.renew() is True
+    future = pool.submit(lambda point: 2.0 * point["x0"], POINT, None)
+    assert pool.finished(120.0) == [future]
+    assert future.result() == 2.0
+    pool.executor.shutdown(wait=True, kill_workers=True)

@@ -368,6 +368,34 @@ def test_a_call_cut_off_within_its_turn_leaves_everything(url, monkeypatch, fail
     assert opt.ask() == Optimizer.open(url).pending[-1]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(("where", "kept"), [("_insert", False), ("_become", True)])
+@pytest.mark.parametrize("name", ["ask", "tell"])
+def test_a_process_killed_around_the_commit_has_done_the_call_or_not(url, name, where, kept):
+    """With SIGKILL, between the last statement and the commit, and right after the commit."""
+    opt = stored(url)
+    point = opt.ask()
+    memory = Optimizer.from_dict(opt.to_dict())
+    child = os.fork()
+    if child == 0:
+        owner = store if where == "_insert" else Optimizer
+        original = getattr(owner, where)
+
+        def deadly(*arguments):
+            if where == "_insert":
+                original(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(owner, where, deadly)
+        opt.ask() if name == "ask" else opt.tell(point, 1.0)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    if kept:
+        memory.ask() if name == "ask" else memory.tell(point, 1.0)
+    assert opt.to_dict() == Optimizer.open(url).to_dict() == memory.to_dict()
+    assert opt.ask() == memory.ask()
+
+
 def told_until_it_fails(opt: Optimizer, point: dict) -> tuple[dict, str]:
     """The state before the call that failed, and what it said."""
     for _ in range(100):

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from mercbo_backends.cpsat import CpSat as CpSat
     from mercbo_backends.exhaustive import Exhaustive as Exhaustive
     from mercbo_backends.graphcut import GraphCut as GraphCut
+    from mercbo_backends.leap import LeapBqm as LeapBqm
+    from mercbo_backends.leap import LeapCqm as LeapCqm
 
-__all__ = ["Annealing", "CpSat", "Exhaustive", "GraphCut"]
+__all__ = ["Annealing", "CpSat", "Exhaustive", "GraphCut", "LeapBqm", "LeapCqm"]
 
 _HOMES = {
     "Annealing": "annealing",
     "CpSat": "cpsat",
     "Exhaustive": "exhaustive",
     "GraphCut": "graphcut",
+    "LeapBqm": "leap",
+    "LeapCqm": "leap",
 }
 
 

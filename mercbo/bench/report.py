@@ -26,8 +26,7 @@ import numpy as np
 from scipy.stats import binomtest, rankdata, studentized_range
 
 from mercbo.arrays import Floats
-from mercbo.bench.runner import FILE, read
-from mercbo.errors import SettingError
+from mercbo.bench.runs import Run, gathered
 
 MARKS = (50, 100, 150)
 # Runs end alike when they differ by less than this, relative to the size of the values.
@@ -63,62 +62,51 @@ class Curves:
         return np.asarray(self.best[method][:, self.length - 1])
 
 
-def load(out: Path) -> tuple[list[Curves], list[str]]:
-    """The curves of each problem, and a line for each run that failed."""
-    path = Path(out) / FILE
-    if not path.exists():
-        raise SettingError(f"{path} is not there; run the benchmark first")
-    values: dict[str, dict[str, dict[int, list[float]]]] = {}
-    asks: dict[tuple[str, str], list[float]] = {}
-    initial: dict[str, int] = {}
-    optima: dict[tuple[str, int], float] = {}
-    failures: dict[tuple[str, str, int], str] = {}
-    everyone: dict[str, dict[int, list[float]]] = {}  # every method, without any run
-    for line in read(path):
-        if "method" in line:
-            everyone.setdefault(line["method"], {})
-        if "error" in line:
-            key = (line["problem"], line["method"], line["run"])
-            failures[key] = f"{line['method']} on {line['problem']}, run {key[2]}: {line['error']}"
-        if "index" not in line:
-            continue
-        problem, method, run = line["problem"], line["method"], line["run"]
-        failures.pop((problem, method, run), None)
-        best = np.nan if line["best"] is None else float(line["best"])
-        values.setdefault(problem, {}).setdefault(method, {}).setdefault(run, []).append(best)
-        if line.get("optimum") is not None:
-            optima[problem, run] = float(line["optimum"])
-        if line["ask"] is None:
-            initial[problem] = max(initial.get(problem, 0), line["index"] + 1)
-        else:
-            asks.setdefault((problem, method), []).append(line["ask"])
+def load(source: Path, *more: Path) -> tuple[list[Curves], list[str]]:
+    """The curves of each problem, and a line for each run that failed.
+
+    `source` is the folder of a benchmark or a packed file; of `more` such, the runs that are not
+    in it are added.
+    """
+    _, runs = gathered(Path(source), *map(Path, more))
+    played = [run for run in runs if run.error is None]
+    methods = list(dict.fromkeys(run.method for run in runs))
     curves = [
-        _curves(problem, {**everyone, **methods}, asks, initial.get(problem, 0), optima)
-        for problem, methods in values.items()
+        _curves(problem, methods, [run for run in played if run.problem == problem])
+        for problem in dict.fromkeys(run.problem for run in played)
     ]
-    return curves, list(failures.values())
+    failed = [run for run in runs if run.error is not None]
+    return curves, [f"{r.method} on {r.problem}, run {r.run}: {r.error}" for r in failed]
 
 
-def _curves(
-    problem: str,
-    methods: dict[str, dict[int, list[float]]],
-    asks: dict[tuple[str, str], list[float]],
-    initial: int,
-    optima: dict[tuple[str, int], float],
-) -> Curves:
-    compared, common = comparable({method: set(runs) for method, runs in methods.items()})
-    shortest = min(len(methods[method][run]) for method in compared for run in common)
-    finished = sorted(set().union(*methods.values()))
-    lacking = {m: tuple(r for r in finished if r not in runs) for m, runs in methods.items()}
+def _curves(problem: str, everyone: Sequence[str], played: Sequence[Run]) -> Curves:
+    """The runs of one problem; methods that others have played elsewhere lack every run."""
+    names = dict.fromkeys([*(run.method for run in played), *everyone])
+    runs = {name: {run.run: run for run in played if run.method == name} for name in names}
+    compared, common = comparable({name: set(own) for name, own in runs.items()})
+    shortest = min(len(runs[name][run].values) for name in compared for run in common)
+    finished = sorted({run.run for run in played})
+    lacking = {name: tuple(r for r in finished if r not in own) for name, own in runs.items()}
+    optima = {run.run: run.optimum for run in played if run.optimum is not None}
     return Curves(
         problem,
         tuple(common),
-        {m: np.array([methods[m][run][:shortest] for run in common]) for m in compared},
-        {m: float(np.median(asks.get((problem, m), [np.nan]))) for m in compared},
-        initial,
-        np.array([optima.get((problem, run), np.nan) for run in common]),
-        {method: runs for method, runs in lacking.items() if runs},
+        {n: np.stack([_best(runs[n][run])[:shortest] for run in common]) for n in compared},
+        {n: _median([s for run in runs[n].values() for s in run.ask]) for n in compared},
+        max(run.initial for run in played),
+        np.array([optima.get(run, np.nan) for run in common]),
+        {name: which for name, which in lacking.items() if which},
     )
+
+
+def _best(run: Run) -> Floats:
+    """(evaluations,): the lowest value so far, NaN while there is none."""
+    values = [np.nan if value is None else value for value in run.values]
+    return np.asarray(np.fmin.accumulate(np.array(values, dtype=np.float64)))
+
+
+def _median(seconds: Sequence[float]) -> float:
+    return float(np.median(seconds)) if seconds else np.nan
 
 
 def comparable(finished: Mapping[str, Set[int]]) -> tuple[list[str], list[int]]:
@@ -344,24 +332,35 @@ def _convergence(curves: Curves) -> Any:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 4))
+    draw_convergence(axes, curves)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def draw_convergence(
+    axes: Any, curves: Curves, names: Mapping[str, str] | None = None, sign: float = 1.0
+) -> None:
+    """Mean best values with two standard errors, on axes of matplotlib.
+
+    `names` are those to show in place of the methods' own; with `sign` -1 what was negated to be
+    minimised is shown as it is.
+    """
     steps = np.arange(1, curves.length + 1)
     for method in curves.methods:
-        best = curves.best[method][:, : curves.length]
+        best = sign * curves.best[method][:, : curves.length]
         mean = best.mean(axis=0)
-        (line,) = axes.plot(steps, mean, label=method, linewidth=1.4)
+        (line,) = axes.plot(steps, mean, label=(names or {}).get(method, method), linewidth=1.4)
         if len(best) > 1:
             error = 2 * best.std(axis=0, ddof=1) / np.sqrt(len(best))
             axes.fill_between(
                 steps, mean - error, mean + error, color=line.get_color(), alpha=0.15, linewidth=0
             )
     if not np.isnan(curves.optimum).any():
-        axes.axhline(curves.optimum.mean(), color="black", linewidth=0.8, linestyle=":")
+        axes.axhline(sign * curves.optimum.mean(), color="black", linewidth=0.8, linestyle=":")
     axes.axvline(curves.initial, color="grey", linewidth=0.6, linestyle="--")
     axes.set_xlabel("evaluations")
     axes.set_ylabel("best value, mean ± 2 s.e.")
-    axes.set_title(f"{curves.problem}, {len(curves.runs)} runs", fontsize=10)
-    axes.legend(fontsize=8)
-    return figure
+    axes.set_title(f"{curves.problem}, {counted(curves.runs)}", fontsize=10)
 
 
 def _ranks(curves: Sequence[Curves]) -> Any:

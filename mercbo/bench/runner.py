@@ -2,9 +2,9 @@
 
 The file opens with a header (versions, machine); then comes one line for each evaluation. A run's
 lines are written together when it is finished, so that a run is in the file whole or not at all:
-started again with the same folder, the benchmark keeps finished runs and plays the others. A
-method that fails leaves a line that says so, is reported at the end, and is tried again the next
-time.
+started again with the same folder, the benchmark keeps finished runs, packed ones (`runs.py`)
+included, and plays the others. A method that fails leaves a line that says so, is reported at the
+end, and is tried again the next time.
 
 | key          | of an evaluation                                                           |
 |--------------|----------------------------------------------------------------------------|
@@ -15,6 +15,7 @@ time.
 | ask, tell    | seconds; the initial points are not asked for                              |
 | memory       | peak of the run's process plus that of its largest child so far, MB        |
 | optimum      | the lowest value of this run's instance; null where it is not known        |
+| versions     | of a peer's packages, which may live in another environment; index 0 only  |
 
 A run is a pure function of (method, problem, run), apart from the times and the memory.
 """
@@ -37,12 +38,11 @@ from mercbo.bench.backends import header
 from mercbo.bench.methods import make as make_method
 from mercbo.bench.methods import maker as method_maker
 from mercbo.bench.methods.base import Method
+from mercbo.bench.runs import FILE, PACKED, Key, read
+from mercbo.bench.runs import packed as read_packed
 from mercbo.errors import SettingError
 from mercbo.problems import Problem
 from mercbo.problems import make as make_problem
-
-FILE = "evaluations.jsonl"
-Key = tuple[str, str, int]  # method, problem, run
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _evaluations(task: Task, problem: Problem, method: Method) -> Iterator[dict[
         method.tell(row, value)
         told = time.perf_counter()
         best = float(np.fmin(best, value))
-        yield {
+        evaluation = {
             "method": task.method,
             "problem": task.label,
             "run": task.run,
@@ -125,6 +125,9 @@ def _evaluations(task: Task, problem: Problem, method: Method) -> Iterator[dict[
             "memory": memory(method),
             "optimum": problem.optimum,
         }
+        if index == 0 and getattr(method, "versions", None):
+            evaluation["versions"] = method.versions  # type: ignore[attr-defined]
+        yield evaluation
 
 
 def number(value: float) -> float | None:
@@ -145,16 +148,6 @@ def memory(method: Method) -> float:
 # -- the file ----------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file; a last one that was cut short is left out."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                return
-
-
 def finished(path: Path) -> dict[Key, int]:
     """The runs in a file, and the number of their evaluations."""
     counts: dict[Key, int] = {}
@@ -164,6 +157,13 @@ def finished(path: Path) -> dict[Key, int]:
                 key = (line["method"], line["problem"], line["run"])
                 counts[key] = counts.get(key, 0) + 1
     return counts
+
+
+def packed_in(out: Path) -> dict[Key, int]:
+    """The packed runs of a folder, and the number of their evaluations."""
+    if not (out / PACKED).exists():
+        return {}
+    return {run.key: len(run.values) for run in read_packed(out / PACKED)[1] if run.error is None}
 
 
 def open_file(path: Path, wanted: Callable[[Key, int], bool]) -> None:
@@ -228,8 +228,8 @@ def run_all(
     path = out / FILE
     # runs of other benchmarks in the same folder are kept as they are
     open_file(path, lambda key, count: lengths.get(key, count) == count)
-    held = finished(path)
-    left = [task for task in tasks if task.key not in held]
+    held, packed = finished(path), packed_in(out)
+    left = [t for t in tasks if lengths[t.key] not in (held.get(t.key), packed.get(t.key))]
     failures = []
     progress(None, len(tasks) - len(left), len(tasks))
     done = len(tasks) - len(left)

@@ -46,6 +46,33 @@ def bench_backends(
     console.print(f"raw file, table and plot are in {out}", highlight=False)
 
 
+@bench.command("scale")
+def bench_scale(
+    out: Annotated[Path, typer.Option(help="Folder for the raw file, table and plot.")] = Path(
+        "bench-scale"
+    ),
+    busy: Annotated[
+        bool, typer.Option(help="Also measure 8 worker processes of Dask, for two minutes.")
+    ] = False,
+) -> None:
+    """Time asks, fit their cost, and simulate how many workers that feeds."""
+    from mercbo.bench import scale
+
+    console = Console()
+    with console.status("starting") as status:
+        asks = scale.run(out, progress=status.update)
+        cost, turn = scale.Cost.fitted(asks), scale.turn_seconds(out)
+        status.update("simulating")
+        played = scale.simulations(cost, turn)
+        status.update("keeping 8 workers busy")
+        share = scale.kept_busy() if busy else None
+    text = scale.markdown(asks, cost, turn, played, share)
+    (out / "scale.md").write_text(text + "\n", encoding="utf-8")
+    scale.plot(asks, cost, played, out / "scale.png")
+    typer.echo(text)
+    console.print(f"raw file, table and plot are in {out}", highlight=False)
+
+
 @bench.command("proofs")
 def bench_proofs(
     out: Annotated[Path, typer.Option(help="Folder for the raw file and the table.")] = Path(
@@ -114,6 +141,7 @@ def bench_run(
     from rich.progress import Progress
 
     from mercbo.bench import runner
+    from mercbo.bench.runs import FILE
 
     if budget != "published" and not budget.isdigit():
         raise typer.BadParameter(f"--budget {budget!r} is neither a number nor 'published'")
@@ -136,25 +164,50 @@ def bench_run(
             failures = runner.run_all(tasks, out, jobs=jobs, progress=progress)
     for failed in failures:
         typer.echo(f"failed: {' '.join(map(str, failed.task.key))}: {failed.error}", err=True)
-    typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / runner.FILE}")
+    typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / FILE}")
     if failures:
         raise typer.Exit(1)
 
 
 @bench.command("report")
 def bench_report(
-    out: Annotated[Path, typer.Argument(help="Folder of the results.")],
+    source: Annotated[Path, typer.Argument(help="Folder of the results, or a packed file.")],
+    more: Annotated[
+        Optional[list[Path]],  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
+        typer.Option("--with", help="Packed file or folder whose runs are put beside; repeatable."),
+    ] = None,
 ) -> None:
-    """Tables and plots of the runs in a folder."""
+    """Tables and plots of runs, written to their folder."""
     from mercbo.bench import report
 
     with named_errors():
-        curves, failures = report.load(out)
+        curves, failures = report.load(source, *(more or ()))
+    out = source if source.is_dir() else source.parent
     text = report.markdown(curves, failures)
     (out / "report.md").write_text(text + "\n", encoding="utf-8")
     typer.echo(text)
-    for path in report.plot(curves, out):
-        typer.echo(f"wrote {path}", err=True)
+    with named_errors():
+        for path in report.plot(curves, out):
+            typer.echo(f"wrote {path}", err=True)
+
+
+@bench.command("pack")
+def bench_pack(
+    source: Annotated[Path, typer.Argument(help="Folder of the results, or a packed file.")],
+    file: Annotated[Path, typer.Argument(help="Such as runs.jsonl.xz or runs.jsonl.gz.")],
+    more: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--with", help="Packed file or folder whose runs are added; repeatable."),
+    ] = None,
+) -> None:
+    """Keep the curves of all runs, without their points, in one small file."""
+    from mercbo.bench import runs
+
+    with named_errors():
+        header, found = runs.gathered(source, *(more or ()))
+        checksum = runs.pack(file, header, found)
+    played = sum(run.error is None for run in found)
+    typer.echo(f"{played} runs, {file.stat().st_size} bytes, sha256 {checksum}")
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from mercbo.lab.infer import as_yaml, inferred, space_from
 from mercbo.lab.notes import design_key
 from mercbo.lab.plates import Plate, controls_of
 from mercbo.lab.results import CONTROL, Known, Options, Reading, Result, known_of, read_results
-from mercbo.lab.spacefile import read_space
+from mercbo.lab.spacefile import read_titled
 from mercbo.lab.study import TARGET, Study
 from mercbo.lab.tables import Cell, put, read_table, write_table
 from mercbo.variables import Point
@@ -86,7 +86,9 @@ def init(
         if (space is None) == (past is None):
             raise MercboError("one of --space and --from is needed")
         if space is not None:
-            made = Study.create(study, read_space(space), **settings)
+            described, named = read_titled(space)
+            settings["title"] = title or named
+            made = Study.create(study, described, **settings)
             told = 0
         else:
             assert past is not None

@@ -348,9 +348,8 @@ def _settings(study: Study) -> str:
     return (
         space
         + (f"<h3>Constraints</h3><ul>{rules}</ul>" if rules else "<p>There are no constraints.</p>")
-        + "<details><summary>Settings and seed</summary>"
+        + "<h3>Settings and seed</h3>"
         + _table("Settings", ["Name", "Value"], rows)
-        + "</details>"
     )
 
 

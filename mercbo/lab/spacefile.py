@@ -41,6 +41,11 @@ DEEPEST = 12
 
 def read_space(path: str | os.PathLike[str]) -> Space:
     """The space that a file describes; a `SpaceError` says where it is wrong."""
+    return read_titled(path)[0]
+
+
+def read_titled(path: str | os.PathLike[str]) -> tuple[Space, str]:
+    """The space that a file describes, and its title, empty where it has none."""
     file = Path(path)
     try:
         check_size(file, MOST_BYTES)
@@ -50,9 +55,11 @@ def read_space(path: str | os.PathLike[str]) -> Space:
     except UnicodeDecodeError:
         raise SpaceError(f"{file.name}: not a text in UTF-8") from None
     try:
-        return space_of(parse(text, file.suffix.lower()))
+        data = parse(text, file.suffix.lower())
+        space = space_of(data)
     except SpaceError as error:
         raise SpaceError(f"{file.name}: {error}") from None
+    return space, str(data.get("title", "")) if isinstance(data, dict) else ""
 
 
 def space_of(data: object) -> Space:

@@ -276,7 +276,7 @@ def test_the_names_are_these() -> None:
         "mercbo", "mercbo-paper", "mercbo-paper-quick", "mercbo-ei", "mercbo-mes",
         "mercbo-lcb", "mercbo-thompson", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
         "mercbo-no-warp", "mercbo-annealing", "random", "local", "sa", "genetic", "combo", "bocs",
-        "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma",
+        "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma", "botorch",
     }  # fmt: skip
 
 

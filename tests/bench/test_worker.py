@@ -6,13 +6,23 @@ import gc
 import importlib.util
 import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mercbo import AtMost, BackendError, Binary, Categorical, Integer, SettingError, Space
+from mercbo import (
+    AtMost,
+    BackendError,
+    Binary,
+    Categorical,
+    Integer,
+    Ordinal,
+    SettingError,
+    Space,
+)
 from mercbo.bench.methods import PEERS, make
 from mercbo.bench.methods import worker as workers
 from mercbo.bench.methods.worker import Worker, python_of
@@ -355,3 +365,56 @@ def test_optuna_runs_and_repeats_itself(monkeypatch) -> None:
     assert first == run()
     # with the told points it begins below the mean of the space, which is 2.5
     assert np.mean([sum(row) for row in first]) < 2.5
+
+
+def need(peer: str, package: str) -> None:
+    """Skip the test where the peer's interpreter does not have the package."""
+    found = (
+        f"import importlib.util; raise SystemExit(importlib.util.find_spec({package!r}) is None)"
+    )
+    if subprocess.run([python_of(peer), "-c", found], check=False).returncode:
+        pytest.skip(f"{package} is not installed for {peer}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("peer", "package"),
+    [
+        ("optuna-gp", "torch"),
+        ("smac", "smac"),
+        ("nevergrad", "nevergrad"),
+        ("catcma", "cmaes"),
+        ("botorch", "botorch"),
+    ],
+)
+def test_a_peer_runs_and_repeats_itself_where_it_is_installed(peer: str, package: str) -> None:
+    need(peer, package)
+
+    def run() -> list[list[int]]:
+        method = make(peer, SPACE, 3, 5)
+        assert isinstance(method, Worker)
+        for row in SPACE.enumerate_rows()[::3]:
+            method.tell(row, float(row.sum()))
+        asked = []
+        for number in range(5):
+            asked.append(method.ask().tolist())
+            method.tell(np.array(asked[-1]), float("nan") if number == 1 else float(sum(asked[-1])))
+        assert package in method.versions
+        method.close()
+        return asked
+
+    assert run() == run()
+
+
+@pytest.mark.slow
+def test_botorch_asks_for_new_points_until_there_are_none() -> None:
+    need("botorch", "botorch")
+    space = Space({"a": Categorical(["x", "y"]), "b": Ordinal([1, 5, 9]), "c": Categorical(["k"])})
+    peer = make("botorch", space, 0, 6)
+    rows = []
+    for _ in range(6):
+        rows.append(peer.ask().tolist())
+        peer.tell(np.array(rows[-1]), float(sum(rows[-1])))
+    assert sorted(rows) == space.enumerate_rows().tolist()
+    with pytest.raises(BackendError, match="every point of the space has been told"):
+        peer.ask()

@@ -24,7 +24,7 @@ from mercbo import (
     SpaceError,
     Tied,
 )
-from mercbo.lab.spacefile import parse, read_space, schema, space_of
+from mercbo.lab.spacefile import parse, read_space, read_titled, schema, space_of
 
 YAML = """
 title: a reaction          # comments are fine
@@ -77,6 +77,7 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     file = tmp_path / "my späce.yaml"
     file.write_text(YAML, encoding="utf-8")
     assert read_space(file) == SPACE
+    assert read_titled(file) == (SPACE, "a reaction")
     other = tmp_path / "space.json"
     other.write_text(json.dumps(parse(YAML, ".yaml")), encoding="utf-8-sig")
     assert read_space(other) == SPACE

@@ -7,7 +7,7 @@
 | random, local, sa, genetic              | without a model                                        |
 | combo, bocs                             | after the published methods, on our own machinery      |
 | optuna-tpe, optuna-gp, smac, nevergrad, | peers, each in a process of its own (`worker.py`)      |
-| catcma                                  |                                                        |
+| catcma, botorch                         |                                                        |
 | worker:COMMAND                          | any program that speaks the protocol of `worker.py`    |
 """
 
@@ -53,6 +53,7 @@ PEERS = {
     "smac": "smac.py",
     "nevergrad": "nevergrad.py",
     "catcma": "catcma.py",
+    "botorch": "botorch.py",
 }
 # A name that begins so goes on with a command line.
 WORKER = "worker:"

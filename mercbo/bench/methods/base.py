@@ -4,8 +4,8 @@ A method is made for one run from a space, a seed and the number of evaluations 
 told the run's initial points, and is then asked for one row at a time. Values are to be minimised;
 NaN says that the evaluation failed. A method is a pure function of what it was made with and told.
 
-A method that works in processes of its own may also have ``close()``, which ends them, and
-``memory()``, their peak of memory so far in MB.
+A method that works in processes of its own may also have ``close()``, which ends them,
+``memory()``, their peak of memory so far in MB, and ``versions``, what runs in them by name.
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""Studies in files, and the notes beside their results."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from mercbo import Space, StateError
+from mercbo.lab.notes import Notes, design_key
+from mercbo.lab.study import TARGET, Study
+
+
+@pytest.mark.parametrize(
+    "name", ["s.db", "a b.db", "ü?x.db", "50%25.db", "a#b&c=d.db", "no ending"]
+)
+def test_a_study_may_have_any_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    made = Study.create(path, Space.binary(3), direction="maximize", target="y", seed=0)
+    point = made.optimizer.ask()
+    made.optimizer.tell(point, 2.5)
+    again = Study.open(path)
+    assert path.is_file()
+    assert again.optimizer.best.point == point
+    assert (again.target, again.optimizer.direction) == ("y", "maximize")
+
+
+def test_what_is_no_study_or_one_already_is_refused(tmp_path: Path) -> None:
+    Study.create(tmp_path / "s.db", Space.binary(2))
+    with pytest.raises(StateError, match="exists already"):
+        Study.create(tmp_path / "s.db", Space.binary(2))
+    with pytest.raises(StateError, match="there is no folder"):
+        Study.create(tmp_path / "x" / "s.db", Space.binary(2))
+    with pytest.raises(StateError, match="a folder, not a study"):
+        Study.open(tmp_path)
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE something (x)")
+    other.close()
+    with pytest.raises(StateError, match=r"other\.db"):
+        Study.open(tmp_path / "other.db")
+
+
+def test_notes_are_kept_and_added_to(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "s.db", Space.binary(2), title="Ünits")
+    assert (study.target, study.notes.get("title")) == (TARGET, "Ünits")
+    row = design_key(study.space.rows([0, 1])[0])
+    study.notes.keep({row: {"operator": "Ann", "n": 1}})
+    study.notes.keep({row: {"n": 2.5}})
+    assert Notes(study.path).kept() == {"0,1": {"operator": "Ann", "n": 2.5}}
+    assert study.notes.get("nothing", "else") == "else"
+
+
+def test_notes_of_a_broken_file_are_an_error_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "b.db").write_bytes(b"no database at all, of more than a hundred bytes" * 3)
+    with pytest.raises(StateError, match=r"b\.db: its notes cannot be used"):
+        Notes(tmp_path / "b.db").kept()
