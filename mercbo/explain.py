@@ -282,7 +282,7 @@ def explain(
         check=cross_validation(
             surrogate.posteriors, surrogate.units, space.points(rows), values, level
         ),
-        warped=data.warp.shape is not None,
+        warped=data.warp.name is not None,
         why=None if row is None else _why(space, scale, centre, mains, pairs, row),
     )
 

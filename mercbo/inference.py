@@ -33,7 +33,7 @@ import numpy as np
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, cholesky
-from mercbo.warp import IDENTITY, Warp
+from mercbo.warp import IDENTITY, Warp, as_name
 
 log = logging.getLogger(__name__)
 
@@ -126,9 +126,9 @@ class Data:
         both = np.concatenate([self.rows, rows]), np.append(self.y, y)
         return Data(self.kernel, *both, more, self.warp)
 
-    def warped(self, shape: float | None) -> Data:
-        """The same results through a warp of this shape."""
-        warp = Warp.of(shape, self.y)
+    def warped(self, name: str | None) -> Data:
+        """The same results through the warp of this name."""
+        warp = Warp.of(name, self.y)
         y = warp(self.y)
         error = None if self.error is None else self.error * np.exp(warp.log_slope(y))
         return Data(self.kernel, self.rows, y, error, warp)
@@ -154,8 +154,8 @@ class Fit:
     hypers: tuple[Hyper, ...]
     seen: int
     cold: int
-    # the shape of the output warp, None where there is none
-    warp: float | None = None
+    # the name of the output warp, None where there is none
+    warp: str | None = None
     # the step size of a chain, None where there is none
     step: float | None = None
 
@@ -164,7 +164,8 @@ class Fit:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Fit:
-        return cls(**{**data, "hypers": tuple(Hyper.from_dict(h) for h in data["hypers"])})
+        hypers = tuple(Hyper.from_dict(h) for h in data["hypers"])
+        return cls(**{**data, "hypers": hypers, "warp": as_name(data.get("warp"))})
 
     def is_due(self, size: int) -> bool:
         """Whether so many results call for a fresh fit: half as many more, or fewer."""
@@ -302,11 +303,12 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     return Fit((with_mean(data, unpack(data.kernel, z)),), size, seen_cold)
 
 
-def log_evidence(data: Data, hyper: Hyper, iterations: int) -> float:
-    """The density that a short climb from `hyper` reaches, in the units of unwarped results."""
+def log_evidence(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
+    """The density that a short climb from `start` reaches, in the units of unwarped results, and
+    where."""
     fitted = data.for_fitting()
-    value, _ = climb(fitted, pack(data.kernel, hyper), iterations)
-    return value + float(fitted.warp.log_slope(fitted.y).sum())
+    value, z = climb(fitted, start, iterations)
+    return value + float(fitted.warp.log_slope(fitted.y).sum()), z
 
 
 def is_recent(previous: Fit, data: Data) -> bool:

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose
-from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, prior
+from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, pack, prior
 from mercbo.slicing import fit_slice
-from mercbo.warp import SHAPES
+from mercbo.warp import NAMES
 
 log = logging.getLogger(__name__)
 
-# Iterations of the fit of each warp, and the evidence by which one must beat none.
-WARP_ITERATIONS, WARP_PRIOR = 10, 1.0
+# Every warp is screened by a few iterations of a fit, and the best few are fitted further.
+WARP_SCREENING, WARP_ITERATIONS, WARP_FINALISTS = 3, 8, 4
+# Where warped results reach this many times farther than their quartiles, a few wild ones have
+# come in, and the warp is chosen anew at once.
+STRAINED = 1e3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +93,20 @@ class Model:
         return self.refine and self.posterior == "projected"
 
     def fit(self, data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
-        """Hyper-parameters, and the shape of the output warp, for the data, from where the
-        previous fit stood."""
+        """Hyper-parameters, and the output warp, for the data, from where the previous fit
+        stood."""
         if len(data) == 0 or data.kernel.n == 0:
             return Fit((prior(data.kernel),), seen=0, cold=0)
         if previous is not None and previous.seen == 0:
             previous = None
-        shape = previous.warp if previous else None
-        fitted = self._fit(data.warped(shape), previous, rng)
-        if self.warp == "learn" and (previous is None or previous.is_due(len(data))):
-            shape = likeliest(data, fitted.hypers[0], shape)
-            if shape != (previous.warp if previous else None):
-                fitted = self._fit(data.warped(shape), None, rng)
-        return replace(fitted, warp=shape)
+        was = name = previous.warp if previous else None
+        fitted = self._fit(data.warped(name), previous, rng)
+        due = previous is None or previous.is_due(len(data)) or is_strained(data.warped(name).y)
+        if self.warp == "learn" and due:
+            name = likeliest(data, fitted.hypers[0])
+            if name != was:
+                fitted = self._fit(data.warped(name), None, rng)
+        return replace(fitted, warp=name)
 
     def _fit(self, data: Data, previous: Fit | None, rng: np.random.Generator) -> Fit:
         if self.inference == "slice":
@@ -114,13 +119,25 @@ class Model:
         return asdict(self)
 
 
-def likeliest(data: Data, hyper: Hyper, shape: float | None) -> float | None:
-    """The shape of the output warp with the most evidence; `hyper` was fitted with `shape`."""
-    evidence = {
-        other: log_evidence(data.warped(other), hyper, WARP_ITERATIONS)
-        - (0.0 if other is None else WARP_PRIOR)
-        for other in (None, *SHAPES)
-    }
-    best = max(evidence, key=lambda other: evidence[other])
-    log.debug("evidence of warps %s: %s (was %s)", evidence, best, shape)
+def likeliest(data: Data, hyper: Hyper) -> str | None:
+    """The output warp with the most evidence, by fits that start at `hyper`."""
+    tried = {name: data.warped(name) for name in (None, *NAMES)}
+    # where too many results are the same, a warp is none
+    tried = {name: warped for name, warped in tried.items() if warped.warp.name == name}
+    start = pack(data.kernel, hyper)
+    reached = {name: log_evidence(tried[name], start, WARP_SCREENING) for name in tried}
+
+    def gain(name: str | None) -> float:
+        return reached[name][0] - tried[name].warp.cost(len(data))
+
+    for name in sorted(tried, key=gain, reverse=True)[:WARP_FINALISTS]:
+        reached[name] = log_evidence(tried[name], reached[name][1], WARP_ITERATIONS)
+    best = max(tried, key=gain)
+    log.debug("evidence of warps: %s; %s is chosen", {n: gain(n) for n in tried}, best)
     return best
+
+
+def is_strained(y: Floats) -> bool:
+    """Whether a few results are so far off that the others are all the same beside them."""
+    low, quarter, three_quarters, high = np.quantile(y, (0, 0.25, 0.75, 1))
+    return bool(high - low > STRAINED * (three_quarters - quarter) > 0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from mercbo import Model, Optimizer, SettingError, Space
+from mercbo import Model, Optimizer, ResultError, SettingError, Space
 
 
 def test_the_papers_choice() -> None:
@@ -76,3 +77,108 @@ def test_every_choice_optimises(model: Model) -> None:
         if found[-1] <= fourth + 1e-9:
             return
     pytest.fail(f"the best values {found} are above the fourth lowest, {fourth}")
+
+
+# -- results that are hard on a model ----------------------------------------------------------
+
+HARD = Space.binary(7)
+ROWS = HARD.enumerate_rows()[np.random.default_rng(1).permutation(128)]
+
+
+def plain(rows: np.ndarray) -> np.ndarray:
+    """A function of main effects and pairs."""
+    rng = np.random.default_rng(5)
+    spins = 1.0 - 2.0 * rows
+    pairs = rng.standard_normal((7, 7)) / 3
+    return np.asarray(
+        spins @ rng.standard_normal(7) + np.einsum("ni,ij,nj->n", spins, pairs, spins)
+    )
+
+
+def wild(*values: float) -> Callable[[np.ndarray], np.ndarray]:
+    """The first results replaced."""
+    return lambda y: np.append(values, y[len(values) :])
+
+
+def noisy(y: np.ndarray) -> np.ndarray:
+    return y + 10 * y.std() * np.random.default_rng(3).standard_normal(len(y))
+
+
+HARDSHIPS: dict[str, tuple[int, Callable[[np.ndarray], np.ndarray]]] = {
+    "wild and bad": (36, wild(1e6, 2e6)),
+    "wild and good": (36, wild(-1e6, -2e6)),
+    "wild on both sides": (36, wild(1e6, -1e6)),
+    "flat above": (36, lambda y: np.minimum(y, np.median(y))),
+    "flat below": (36, lambda y: np.maximum(y, np.median(y))),
+    "all the same": (36, lambda y: np.full(len(y), 3.0)),
+    "the same but one": (36, lambda y: np.append(1e9, np.full(len(y) - 1, 3.0))),
+    "two": (2, lambda y: y),
+    "two alike": (2, np.ones_like),
+    "heavy noise": (36, noisy),
+    "huge": (36, lambda y: 1e300 * y),
+    "huge and skewed": (36, lambda y: 1e300 * np.exp(y)),
+    "tiny": (36, lambda y: 1e-300 * y),
+    "tiny and skewed": (36, lambda y: 1e-300 * np.exp(y)),
+}
+
+
+def told(hardship: str, **options: object) -> Optimizer:
+    """An optimizer that has made no initial design of its own, with the results of a hardship."""
+    size, change = HARDSHIPS[hardship]
+    opt = Optimizer(HARD, seed=0, n_initial=2, **options)  # type: ignore[arg-type]
+    opt.tell(HARD.points(ROWS[:size]), change(plain(ROWS[:size])))
+    return opt
+
+
+@pytest.mark.parametrize("hardship", HARDSHIPS)
+def test_a_hardship_leaves_predictions_finite_and_suggestions_new(hardship: str) -> None:
+    opt = told(hardship)
+    seen = {tuple(row) for row in opt._history.rows.tolist()}
+    for _ in range(2):
+        point = opt.ask()
+        row = tuple(HARD.rows(point)[0].tolist())
+        assert row not in seen
+        seen.add(row)
+        opt.tell(point, opt.observations[-1].value)
+    found = opt.predict(HARD.points(ROWS))
+    assert np.isfinite(found.mean).all()
+    assert np.isfinite(found.std).all()
+    assert (found.std >= 0).all()
+
+
+def rank_correlation(opt: Optimizer) -> float:
+    """Of the predictions with the function that lies below, where nothing was told."""
+    rows = ROWS[36:]
+    found = opt.predict(HARD.points(rows)).mean
+    ranks = [np.argsort(np.argsort(y)) for y in (found, plain(rows))]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+@pytest.mark.parametrize("hardship", ["wild and bad", "wild and good", "wild on both sides"])
+def test_a_few_wild_results_do_not_hide_the_others(hardship: str) -> None:
+    """A model that has learned nothing has a rank correlation of 0, with sd 0.1 over 92 points."""
+    learned = rank_correlation(told(hardship))
+    assert learned > 0.4
+    assert learned > rank_correlation(told(hardship, model=Model(warp="none")))
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300, 5.0])
+def test_the_size_of_the_results_does_not_matter(size: float) -> None:
+    """But for rounding, which may break ties."""
+    opt, scaled = (Optimizer(HARD, seed=0, n_initial=2) for _ in range(2))
+    opt.tell(HARD.points(ROWS[:36]), plain(ROWS[:36]))
+    scaled.tell(HARD.points(ROWS[:36]), size * plain(ROWS[:36]))
+    assert scaled.ask() == opt.ask()
+    points = HARD.points(ROWS)
+    mean, std = opt.predict(points).mean, opt.predict(points).std
+    np.testing.assert_allclose(scaled.predict(points).mean / size, mean, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scaled.predict(points).std / size, std, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_an_infinite_result_is_refused_and_changes_nothing(value: float) -> None:
+    opt = told("two")
+    before = opt.observations
+    with pytest.raises(ResultError, match="is infinite; tell NaN or None"):
+        opt.tell(HARD.points(ROWS[9:10])[0], value)
+    assert opt.observations == before
