@@ -361,6 +361,14 @@ def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fi
     return replace(best, hypers=(best.hypers[0], *kept[-HMC_SAMPLES:]), step=step)
 
 
+def reflected(z: Floats, momentum: Floats) -> tuple[Floats, Floats]:
+    """Where a step beyond the bounds bounces back to, and with what momentum: the chain then stays
+    inside without being stuck at a wall."""
+    low, high = bounds_of(len(z) - 2).T
+    back = np.where(z < low, 2 * low - z, np.where(z > high, 2 * high - z, z))
+    return back, np.where(back == z, momentum, -momentum)
+
+
 def hmc_step(
     data: Data,
     z: Floats,
@@ -370,7 +378,7 @@ def hmc_step(
     rng: np.random.Generator,
 ) -> tuple[Floats, tuple[float, Floats, float], float]:
     """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
-    was to be taken. The density is zero outside the bounds."""
+    was to be taken. The walls of the bounds reflect it."""
     momentum = rng.standard_normal(len(z))
     energy = state[0] - 0.5 * momentum @ momentum
     level = np.log(rng.uniform())
@@ -379,7 +387,7 @@ def hmc_step(
     try:
         for _ in range(HMC_LEAPS):
             momentum = momentum + 0.5 * step * gradient
-            new = new + step * momentum
+            new, momentum = reflected(new + step * momentum, momentum)
             if not inside_bounds(new):
                 return z, state, 0.0
             reached = log_density(data, new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose
 from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, pack, prior
 from mercbo.slicing import fit_slice
-from mercbo.warp import NAMES
+from mercbo.warp import LOGS, NAMES
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,9 @@ class Model:
         fitted = self._fit(data.warped(name), previous, rng)
         due = previous is None or previous.is_due(len(data)) or is_strained(data.warped(name).y)
         if self.warp == "learn" and due:
-            name = likeliest(data, fitted.hypers[0])
+            # robust families are tried only where there are wild results
+            names = NAMES if is_strained(data.y) else LOGS
+            name = likeliest(data, fitted.hypers[0], names)
             if name != was:
                 fitted = self._fit(data.warped(name), None, rng)
         return replace(fitted, warp=name)
@@ -119,9 +122,10 @@ class Model:
         return asdict(self)
 
 
-def likeliest(data: Data, hyper: Hyper) -> str | None:
-    """The output warp with the most evidence, by fits that start at `hyper`."""
-    tried = {name: data.warped(name) for name in (None, *NAMES)}
+def likeliest(data: Data, hyper: Hyper, names: Sequence[str]) -> str | None:
+    """The output warp with the most evidence, none or one of `names`, by fits that start at
+    `hyper`."""
+    tried = {name: data.warped(name) for name in (None, *names)}
     # where too many results are the same, a warp is none
     tried = {name: warped for name, warped in tried.items() if warped.warp.name == name}
     start = pack(data.kernel, hyper)

@@ -366,3 +366,34 @@ def test_hmc_sees_the_errors(mixed: Space, make_data) -> None:
     data = with_errors(make_data(mixed, 20))
     for hyper in fit_hmc(data, None, rng=np.random.default_rng(0)).hypers:
         assert hyper.mean == pytest.approx(dense_mean(data, hyper), rel=1e-9)
+
+
+def test_a_chain_bounces_off_the_walls(make_data, mixed) -> None:
+    from mercbo.inference import bounds_of, reflected
+
+    low, high = bounds_of(2).T
+    z, momentum = (low + high) / 2, np.ones(4)
+    z[0], z[1] = low[0] - 0.25, high[1] + 0.5
+    back, turned = reflected(z, momentum)
+    np.testing.assert_allclose(back[:2], [low[0] + 0.25, high[1] - 0.5])
+    np.testing.assert_array_equal(turned, [-1.0, -1.0, 1.0, 1.0])
+    # a chain that stands at a wall goes on
+    data = make_data(mixed, 3)
+    states = [
+        pack(data.kernel, h) for h in fit_hmc(data, None, rng=np.random.default_rng(1)).hypers
+    ]
+    assert len(np.unique(np.round(states[1:], 9), axis=0)) >= 3
+
+
+def test_a_chain_goes_on_where_it_stood() -> None:
+    kernel = Kernel(Encoding(Space.binary(5)))
+    rows = Space.binary(5).enumerate_rows()[np.random.default_rng(0).permutation(32)]
+    y = (rows @ np.array([1.0, -0.5, 0.7, 0.2, 0.4]) - 0.9) / 0.6
+    first = fit_hmc(Data(kernel, rows[:20], y[:20]), None, rng=np.random.default_rng(0))
+    second = fit_hmc(Data(kernel, rows[:21], y[:21]), first, rng=np.random.default_rng(1))
+    assert second.cold == first.cold
+    # two new states; the others are the last of before
+    assert len(second.hypers) == len(first.hypers)
+    for old, kept in zip(first.hypers[3:], second.hypers[1:5], strict=True):
+        np.testing.assert_array_equal(old.beta, kept.beta)
+    assert not np.array_equal(second.hypers[-1].beta, first.hypers[-1].beta)

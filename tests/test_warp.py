@@ -158,14 +158,14 @@ def smooth(size: int) -> np.ndarray:
 def test_evidence_finds_what_bent_the_results(change, families: set) -> None:  # type: ignore[no-untyped-def]
     bent = change(smooth(48))
     data = data_of((bent - bent.mean()) / bent.std())
-    chosen = likeliest(data, fit_map(data, None).hypers[0])
+    chosen = likeliest(data, fit_map(data, None).hypers[0], NAMES)
     assert (chosen and chosen.partition(":")[0]) in families
 
 
 def test_noise_alone_is_not_warped() -> None:
     y = np.random.default_rng(4).standard_normal(60)
     data = data_of((y - y.mean()) / y.std())
-    assert likeliest(data, fit_map(data, None).hypers[0]) is None
+    assert likeliest(data, fit_map(data, None).hypers[0], NAMES) is None
 
 
 def test_a_wild_result_calls_for_another_warp_at_once() -> None:
