@@ -44,7 +44,8 @@ SPARE, RARE_SPARE = 2000, 128
 # Where constraints bind: minima that go on by pairs of moves, and first moves of such pairs.
 PAIRED, FIRST_MOVES = 6, 48
 # Where none do and pairs are wanted: the same. They are not by default: after the backend and
-# descent, of 60 draws on nk-30-3 and labs-50 none had a lower value a pair of moves away.
+# descent, of 60 draws on nk-30-3 and labs-50 (given random and local results, not those of runs)
+# none had a lower value a pair of moves away.
 FREE_PAIRED, FREE_FIRST_MOVES = 2, 24
 RELATIVE_GAIN = 1e-12
 # Rows of a table that are looked at together.

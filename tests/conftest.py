@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -46,6 +49,11 @@ SMALL = {
     "one variable": Space({"x": Categorical(["a", "b", "c", None])}),
     "one point": Space({"x": Categorical(["a"]), "y": Integer(3, 3)}),
 }
+
+# A shell that starts the tests in the background has them ignore interrupts, which some tests send.
+ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+if ignored and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=SMALL, ids=list(SMALL))
