@@ -300,9 +300,12 @@ class Campaign:
         if self._pool.stops:
             limit = 2 * limit + GRACE
         late = []
-        for future, job in self._out.items():
+        # workers take the oldest first; what is queued behind them has not begun, whatever its
+        # future says (a process pool calls the next one running before a worker is free)
+        working = len(self._out) if self._pool.size is None else self._pool.size
+        for future, job in list(self._out.items())[:working]:
             if job.started is None and not self._pool.tells_start:
-                job.started = job.sent
+                job.started = job.sent if self._pool.size is None else now
             elif job.started is None and future.running():
                 job.started = now
             if job.started is not None and now - job.started > limit and not future.done():
