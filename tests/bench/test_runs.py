@@ -119,6 +119,7 @@ def test_packed_runs_of_a_folder_are_not_played_again(tmp_path: Path) -> None:
         ("a.jsonl.gz", gzip.compress(b'{"format": "mercbo-runs 1"}\n{"cut')),
         ("a.jsonl.gz", gzip.compress(b"{}" * 99)[:-9]),
     ],
+    ids=["plain", "empty", "list", "version", "fields", "cut line", "cut file"],
 )
 def test_what_is_no_packed_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
