@@ -32,6 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats
+from mercbo.averaging import OpenPosterior, Parts, effect_tables
 from mercbo.kernel import Kernel, Part, spectrum
 from mercbo.posterior import Posterior
 
@@ -99,6 +100,16 @@ class Term:
                 tables[variable] = _variable_table(part, w[features], order)
         return cls(scale, tuple(tables[i] for i in range(len(tables))))
 
+    @classmethod
+    def of_parts(cls, kernel: Kernel, parts: Parts) -> Term:
+        """The prior of effects and pairs: scale * prod_i (1 + t v E_i), of order 2."""
+        tables: dict[int, Floats] = {}
+        for part, table in zip(kernel.parts, effect_tables(kernel), strict=True):
+            for variable, own in zip(part.variables.tolist(), table, strict=True):
+                powers = [np.ones_like(own), parts.v * own, np.zeros_like(own)]
+                tables[variable] = np.stack(powers)[:, np.newaxis]
+        return cls(parts.scale, tuple(tables[i] for i in range(len(tables))))
+
     @cached_property
     def means(self) -> tuple[Floats, ...]:
         """P averaged over one of its two arguments, (q, 1, k)."""
@@ -122,6 +133,12 @@ class Term:
 
 def terms_of(posterior: Posterior) -> list[Term]:
     """The covariance of the modelled function, without noise, as a sum of terms."""
+    if isinstance(posterior, OpenPosterior):
+        return [*_terms_of_model(posterior), Term.of_parts(posterior.kernel, posterior.parts)]
+    return _terms_of_model(posterior)
+
+
+def _terms_of_model(posterior: Posterior) -> list[Term]:
     kernel, model, w = posterior.kernel, posterior.model, posterior.w
     spread = w * posterior.spread
     if model.posterior == "truncated":
