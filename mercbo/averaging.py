@@ -5,14 +5,12 @@ What is suggested next needs one good guess. An interval states what *all* good 
 and under a single state it is too narrow. Whatever the model's settings, `opt.explain()` therefore
 averages over a chain of Hamiltonian Monte Carlo of its own, on
 
-    y ~ N(0, amplitude * K + scale * (1 + v S_1 + v^2 S_2) + D).
+    y ~ N(0, amplitude * K + B + D),   B = scale * (1 + v S_1 + v^2 S_2)   (`ridges.py`).
 
 | symbol | meaning                                                                  | shape    |
 |--------|--------------------------------------------------------------------------|----------|
 | K      | the optimizer's product kernel                                           | (N, N)   |
-| E_i    | covariance of a variable's effect: mean 0, mean square 1 over its values | (k, k)   |
-| S_1    | sum_i E_i[x_i, x'_i]                                                     | (N, N)   |
-| S_2    | sum_{i<j} E_i E_j: pairs of variables                                    | (N, N)   |
+| B      | effects and pairs with variances of their own                            | (N, N)   |
 | A, B   | variance of all effects, n scale v, and of all pairs, P scale v^2        |          |
 | z      | log c_1 .. log c_n, log A, log B, log amplitude, log noise               | (n + 4,) |
 
@@ -35,7 +33,7 @@ It differs from the model of `inference.py` in this:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,6 +57,7 @@ from mercbo.kernel import Kernel
 from mercbo.linalg import cholesky
 from mercbo.model import Model
 from mercbo.posterior import Posterior
+from mercbo.ridges import Ridges
 
 OPEN_NOISE, OPEN_NOISE_SD = np.log(0.1), 1.5
 # of log A and log B
@@ -66,7 +65,7 @@ PARTS_CENTRE, PARTS_SD = np.log([1.0, 0.5]), 1.5
 POWERS = (1.0, 0.5, 0.0)
 # Iterations of the climb to the mode, moves before the first state that is kept, states, and moves
 # from one to the next.
-CLIMB, WARMUP, STATES, THINNING = 15, 30, 16, 4
+CLIMB, WARMUP, STATES, THINNING = 15, 30, 12, 5
 # Above this many results moves are made fewer in proportion: the states are then much alike, and a
 # move takes longer.
 PLENTY = 150
@@ -74,61 +73,22 @@ PLENTY = 150
 GAIN, DECAY = 3.0, 0.7
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The prior of effects and pairs: scale * (1 + v S_1 + v^2 S_2)."""
-
-    scale: float
-    v: float
-
-    @classmethod
-    def of(cls, kernel: Kernel, effects: float, pairs: float) -> Parts:
-        """From A and B. A single variable has no pairs; B then governs the constant only."""
-        n = sum(len(part.variables) for part in kernel.parts if part.size > 1)
-        count = max(n * (n - 1) // 2, 1)
-        v = pairs / count * n / effects
-        return cls(effects / n / v, v)
-
-    def covariances(self, kernel: Kernel, rows: Rows, hot: Floats) -> tuple[float, Floats, Floats]:
-        """That of the constant, of the effects and of the pairs, at rows against one-hot rows."""
-        tables = effect_tables(kernel)
-        one = kernel.sum_tables(tables, rows, hot)
-        squares = kernel.sum_tables([table**2 for table in tables], rows, hot)
-        return (
-            self.scale,
-            self.scale * self.v * one,
-            self.scale * self.v**2 * 0.5 * (one**2 - squares),
-        )
-
-
 class OpenPosterior(Posterior):
-    """The posterior with more variance of effects and pairs than the model gives them."""
+    """The posterior of K + B, whatever the features of the model's draws are."""
 
-    def __init__(self, model: Model, data: Data, hyper: Hyper, parts: Parts) -> None:
-        super().__init__(model, data, hyper)
-        self.parts = parts
+    def __init__(self, model: Model, data: Data, hyper: Hyper, ridges: Ridges) -> None:
+        full = replace(model, posterior="projected", weights="identity")
+        super().__init__(full, data, hyper)
+        self.ridges = ridges
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
-        constant, effects, pairs = self.parts.covariances(self.kernel, rows, hot)
+        constant, effects, pairs = self.ridges.covariances(self.kernel, rows, hot)
         return super()._covariance(rows, hot) + constant + effects + pairs
 
     def _variance(self, rows: Rows) -> Floats:
         hot = self.kernel.onehot(rows)
         pairs = zip(rows[:, np.newaxis], hot[:, np.newaxis], strict=True)
         return np.array([self._covariance(row, own)[0, 0] for row, own in pairs])
-
-
-def effect_tables(kernel: Kernel) -> list[Floats]:
-    """E_i, per part (v, k, k)."""
-    tables = []
-    for part in kernel.parts:
-        k = part.size
-        if part.graph == "path" and k > 1:
-            one = (part.psi * (1.0 / part.lam / (1.0 / part.lam).sum())) @ part.psi.T
-        else:
-            one = (k * np.eye(k) - 1.0) / max(k - 1, 1)
-        tables.append(np.broadcast_to(one, (len(part.variables), k, k)))
-    return tables
 
 
 def averaged(
@@ -148,17 +108,17 @@ def averaged(
     ]
 
 
-def unpacked(kernel: Kernel, z: Floats) -> tuple[Hyper, Parts]:
+def unpacked(kernel: Kernel, z: Floats) -> tuple[Hyper, Ridges]:
     n = kernel.n
-    return unpack(kernel, np.delete(z, [n, n + 1])), Parts.of(kernel, *np.exp(z[n : n + 2]))
+    return unpack(kernel, np.delete(z, [n, n + 1])), Ridges.of(kernel, *np.exp(z[n : n + 2]))
 
 
 def open_density(data: Data, z: Floats) -> Level:
     """log p(z | y) up to a constant, its gradient, and the mean that is left, 0."""
     kernel = data.kernel
-    hyper, parts = unpacked(kernel, z)
+    hyper, ridges = unpacked(kernel, z)
     gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    constant, effects, pairs = parts.covariances(kernel, data.rows, data.hot)
+    constant, effects, pairs = ridges.covariances(kernel, data.rows, data.hot)
     every = gram + constant + effects + pairs
     factor = cholesky(every + np.diag(data.noise(hyper.noise)))
     alpha = factor.solve(data.y)
