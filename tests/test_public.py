@@ -25,9 +25,11 @@ PUBLIC = {
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
+    "region", "export", "feasible", "space", "frames", "results", "kernel", "ridges",
+    "features", "linalg", "mixture",
     "warp", "inference",
-    "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
+    "slicing", "model", "samples", "prediction", "posterior", "averaging",
+    "improvement", "failures",
     "entropy", "bound", "scores",
     "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
     "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors", "progress",
