@@ -7,11 +7,12 @@ initial design needs no factor.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,9 +36,37 @@ def threads_for(size: int) -> Iterator[None]:
     """One BLAS thread while matrices are small; as set by the user beyond that."""
     if size > SMALL:
         yield
-    else:
-        with _controller().limit(limits=1, user_api="blas"):
-            yield
+        return
+    _HELD.enter()
+    try:
+        yield
+    finally:
+        _HELD.leave()
+
+
+class _Held:
+    """BLAS held to one thread until the last that wanted it leaves: the number is that of the
+    whole process, and several of its threads may be in here at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_HELD = _Held()
 
 
 @lru_cache(maxsize=1)

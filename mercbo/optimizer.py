@@ -24,7 +24,7 @@ import numpy as np
 from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.arrays import Floats, Rows
-from mercbo.asking import Asking, Tools
+from mercbo.asking import Asking
 from mercbo.design import diversity
 from mercbo.encoding import Encoding
 from mercbo.errors import (
@@ -39,6 +39,7 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.executors import Pool, as_pool
 from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
@@ -51,6 +52,7 @@ from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
 from mercbo.scores import ACQUISITIONS
+from mercbo.seeking import Tools
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
@@ -330,11 +332,18 @@ class Optimizer:
     def ask(self, *, fixed: dict[str, Any] | None = None) -> Point: ...
 
     @overload
-    def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
+    def ask(
+        self, k: int, *, fixed: dict[str, Any] | None = None, executor: Any = None
+    ) -> list[Point]: ...
 
     @overload
     def ask(
-        self, k: int | None = None, *, fixed: dict[str, Any] | None = None, as_frame: bool
+        self,
+        k: int | None = None,
+        *,
+        fixed: dict[str, Any] | None = None,
+        executor: Any = None,
+        as_frame: bool,
     ) -> Any: ...
 
     def ask(
@@ -342,6 +351,7 @@ class Optimizer:
         k: int | None = None,
         *,
         fixed: dict[str, Any] | None = None,
+        executor: Any = None,
         as_frame: bool = False,
     ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
@@ -350,12 +360,16 @@ class Optimizer:
         constraint. `fixed` holds some variables at given values, for this call. Where fewer than
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
         gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
+
+        The acquisition problems of a large batch by Thompson sampling are solved by the workers of
+        `executor`, one that `minimize` takes; the points are the same with any and with none.
         """
         count = 1 if k is None else _count("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
+        pool = None if executor is None else as_pool(executor)
         self._catch_up()
-        points = self.space.points(self._claim(lambda: self._choose(count, fixed)))
+        points = self.space.points(self._claim(lambda: self._choose(count, fixed, pool)))
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -387,7 +401,7 @@ class Optimizer:
             return replace(chosen, fresh=chosen.fresh or now.fresh)
         return replace(chosen, fresh=now.fresh and chosen.fit is None)
 
-    def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
+    def _choose(self, count: int, fixed: dict[str, Any] | None, pool: Pool | None = None) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
         asking = self._asking()
@@ -395,7 +409,7 @@ class Optimizer:
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
         with threads_for(len(self._history)):
-            chosen = asking.choose(self._state.asked, count, feasible)
+            chosen = asking.choose(self._state.asked, count, feasible, pool)
         if len(chosen) < count:
             raise self._exhausted(count, len(chosen), fixed, feasible)
         if self._surrogate is None or not asking.modelled(chosen):

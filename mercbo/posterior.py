@@ -21,6 +21,7 @@ With hierarchical weights, the prior variances of theta are beta_i and beta_i be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -39,6 +40,13 @@ from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
 CHUNK = 256
 # Terms of a draw of order above 2, which are held one by one for every row looked at.
 MOST_TERMS = 100_000
+# Draws whose weights at the data are solved for together.
+TOGETHER = 8
+
+# A draw a priori: coefficients of order <= 2, or theta (d,) for higher orders; and with it the
+# white noise (N,) of its part above.
+Prior = Coefficients | Floats
+Begun = tuple[Prior, Floats]
 
 
 class Posterior:
@@ -56,6 +64,10 @@ class Posterior:
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
+
+    def without_factors(self) -> Posterior:
+        """The same, with nothing computed that is of the size of a covariance."""
+        return Posterior(self.model, self.data, self.hyper)
 
     # -- covariances ---------------------------------------------------------------------------
 
@@ -158,24 +170,68 @@ class Posterior:
 
     # -- draws ---------------------------------------------------------------------------------
 
-    def draw(self, *, rng: np.random.Generator) -> Sample:
-        """One function from the posterior."""
-        return self._draw_general(rng) if self.model.order > 2 else self._draw_quadratic(rng)
+    def draw(self, *, rng: np.random.Generator, turn: int = 0) -> Sample:
+        """One function from the posterior; the same, to the last bit, as in a block of draws in
+        which it has the same turn."""
+        return self.draws([rng], first=turn)[0]
 
-    def _draw_quadratic(self, rng: np.random.Generator) -> Sample:
-        start = self._prior_coefficients(rng)
-        v = self._weights_of_data(start.value(self._singles), rng)
-        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
-        low = start + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+    def draws(self, rngs: Sequence[np.random.Generator], *, first: int = 0) -> list[Sample]:
+        """Functions by a generator each, which take the turns `first`, `first` + 1 and so on."""
+        begun = [self.begin(rng) for rng in rngs]
+        found = self.weights(begun, first=first).T
+        return [self.sample(prior, v) for (prior, _), v in zip(begun, found, strict=True)]
+
+    def begin(self, rng: np.random.Generator) -> Begun:
+        """All that is random of one draw: its part of order <= m a priori, and white noise."""
+        if self.model.order > 2:
+            prior: Prior = rng.standard_normal(self._terms)
+        else:
+            prior = self._prior_coefficients(rng)
+        return prior, rng.standard_normal(len(self.data))
+
+    def weights(self, begun: Sequence[Begun], *, first: int = 0) -> Floats:
+        """v of each draw, (N, draws): what costs N^2 a draw, `TOGETHER` at a time.
+
+        A product of that many columns takes hardly longer than one of a single column. They are
+        always as many, and a draw's column is that of its turn, so that rounding does not depend
+        on how many draws are made at once.
+        """
+        blocks, at = [], 0
+        while at < len(begun):
+            skip = (first + at) % TOGETHER
+            part = begun[at : at + TOGETHER - skip]
+            blocks.append(self._block(part, skip)[:, skip : skip + len(part)])
+            at += len(part)
+        return np.concatenate(blocks, axis=1)
+
+    def _block(self, begun: Sequence[Begun], skip: int) -> Floats:
+        at_data = np.zeros((len(self.data), TOGETHER), order="F")
+        white = np.zeros_like(at_data)
+        for column, (prior, noise) in enumerate(begun, start=skip):
+            at_data[:, column] = self._at_data(prior)
+            white[:, column] = noise
+        right = self.centred[:, np.newaxis] - at_data - self._eta.lower @ white
+        return self._sigma.solve(right)
+
+    def sample(self, prior: Prior, v: Floats) -> Sample:
+        """The draw that begins with `prior` and has the weights `v` (N,) at the data."""
+        if isinstance(prior, Coefficients):
+            return self._quadratic_sample(prior, v)
+        return self._general_sample(prior, v)
+
+    def _at_data(self, prior: Prior) -> Floats:
+        if isinstance(prior, Coefficients):
+            return prior.value(self._singles)
+        return np.asarray(self._phi @ prior)
+
+    def _quadratic_sample(self, prior: Coefficients, v: Floats) -> Sample:
+        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
+        low = prior + self._data_coefficients(v, self.spread, self._pair_spread) + mean
         if not self.model.refines:
             return QuadraticSample(self.kernel, self.w, low, low, None)
         plain = (self._pair_spread > 0).astype(np.float64)
         rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
         return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
-
-    def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
-        eta = self._eta.lower @ rng.standard_normal(len(self.data))
-        return self._sigma.solve(self.centred - prior_at_data - eta)
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
         return KernelSum(self.kernel, self.tables, self.data.hot, self.hyper.amplitude * v)
@@ -205,17 +261,22 @@ class Posterior:
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
         return Coefficients(float(self.scale * v.sum()), main, pair)
 
-    def _draw_general(self, rng: np.random.Generator) -> Sample:
+    @cached_property
+    def _terms(self) -> int:
         count = term_count(self.kernel.factor_of, self.model.order)
         if count > MOST_TERMS:
             raise SettingError(
                 f"order={self.model.order} has {count:,} Mercer terms on this space, at most "
                 f"{MOST_TERMS:,} are drawn; use a lower order"
             )
-        phi = self._features(self.data.rows)
-        theta = rng.standard_normal(count)
-        v = self._weights_of_data(phi @ theta, rng)
-        theta = theta + phi.T @ v
+        return count
+
+    @cached_property
+    def _phi(self) -> Floats:
+        return self._features(self.data.rows)
+
+    def _general_sample(self, prior: Floats, v: Floats) -> Sample:
+        theta = prior + self._phi.T @ v
 
         def low(rows: Rows) -> Floats:
             return self.hyper.mean + self._features(rows) @ theta

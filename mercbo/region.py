@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Region:
     owner: Index  # (m,) which constraint a limit comes from
     table: Rows | None = None
     _answers: dict[tuple[str, bytes], bool] = field(default_factory=dict, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a space's view of its variables cannot be sent to another process, a copy can
+        return {**self.__dict__, "variables": dict(self.variables)}
 
     @classmethod
     def of(

@@ -42,13 +42,19 @@ class Situation:
 
     def weighed(self, score: Sample) -> Sample:
         """Of a score in the units of the objective."""
-        if isinstance(self.works, Always):
-            return score
-        return Weighed(score, self.works, float(score.path(self.leaders).min()))
+        return weighed(score, self.works, self.leaders)
 
     def discounted(self, score: Sample) -> Sample:
         """Of minus the logarithm of a gain."""
         return score if isinstance(self.works, Always) else Discounted(score, self.works)
+
+
+def weighed(score: Sample, works: Works, leaders: Rows) -> Sample:
+    """A score in the units of the objective, with its gain below that of the leaders times the
+    chance that an evaluation works."""
+    if isinstance(works, Always):
+        return score
+    return Weighed(score, works, float(score.path(leaders).min()))
 
 
 def _thompson(now: Situation, drawn: Sample, _: np.random.Generator) -> Sample:

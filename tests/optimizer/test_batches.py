@@ -1,0 +1,116 @@
+"""Large batches: draws in blocks, and searches that the workers of an executor make."""
+
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from support.optimizer import MIXED, as_tuples, make, run, score, told
+
+from mercbo import (
+    Binary,
+    Categorical,
+    Integer,
+    Linear,
+    Model,
+    Optimizer,
+    Ordinal,
+    SettingError,
+    Space,
+    Where,
+)
+
+LARGER = Space(
+    {
+        **{f"b{i}": Binary() for i in range(6)},
+        "c": Categorical(["A", "C", "G"], encoding="binary"),
+        "o": Ordinal([1, 2, 5]),
+        "n": Integer(0, 3),
+    }
+)
+LIMITED = Space(
+    LARGER.variables, constraints=[Linear({f"b{i}": i + 1 for i in range(6)}, "<=", 12)]
+)
+
+
+@pytest.fixture(scope="module")
+def threads():
+    with ThreadPoolExecutor(2) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2) as executor:
+        yield executor
+
+
+def some_results(space: Space, count: int = 20, **options) -> Optimizer:
+    opt = make(space, **options)
+    rng = np.random.default_rng(4)
+    points = space.points(np.unique(space.sample_rows(count, rng=rng), axis=0))
+    opt.tell(points, [score(space, point) for point in points])
+    return opt
+
+
+def with_failures() -> Optimizer:
+    opt = some_results(LARGER)
+    opt.tell(LARGER.points(LARGER.sample_rows(6, rng=np.random.default_rng(5))), [None] * 6)
+    return opt
+
+
+SITUATIONS = {
+    "free": lambda: some_results(LARGER),
+    "limited": lambda: some_results(LIMITED),
+    "failures": with_failures,
+    "states": lambda: some_results(LARGER, model=Model(inference="hmc")),
+    "order 3": lambda: some_results(LARGER, model=Model(order=3)),
+    "repeats": lambda: some_results(MIXED, 12, repeats="allow", acquisition="thompson"),
+    "exact": lambda: some_results(MIXED, 8, backend="exhaustive", acquisition="thompson"),
+    "before the model": lambda: told(MIXED, [1.0], n_initial=8),
+    "short of points": lambda: some_results(MIXED, 12, acquisition="thompson"),
+}
+
+
+SLOWER = {"order 3", "states", "failures"}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow) if k in SLOWER else k for k in SITUATIONS],
+)
+def test_an_executor_changes_nothing(kind, threads, processes):
+    alone, by_threads, by_processes = (SITUATIONS[kind]() for _ in range(3))
+    wanted = alone.ask(14)
+    assert by_threads.ask(14, executor=threads) == wanted
+    assert by_processes.ask(14, executor=processes) == wanted
+    assert by_processes.to_dict() == by_threads.to_dict() == alone.to_dict()
+
+
+def test_a_batch_of_several_blocks_is_what_single_asks_give():
+    batch, single = (some_results(LARGER) for _ in range(2))
+    run(batch, 3), run(single, 3)  # blocks do not begin where batches do
+    assert batch.ask(21) == [single.ask() for _ in range(21)]
+    assert len(set(as_tuples(batch.pending))) == 21
+
+
+def test_searches_that_are_lost_with_their_workers_are_made_here():
+    wanted = some_results(LARGER).ask(14)
+    broken = ProcessPoolExecutor(1, initializer=os._exit, initargs=(1,))
+    assert some_results(LARGER).ask(14, executor=broken) == wanted
+    broken.shutdown()
+
+
+def test_what_cannot_be_sent_is_refused_and_nothing_is_marked(threads, processes):
+    space = Space(LARGER.variables, constraints=[Where(lambda p: p["b0"] + p["b1"] < 2, name="w")])
+    opt = some_results(space)
+    with pytest.raises(SettingError, match="cannot be sent to other processes"):
+        opt.ask(14, executor=processes)
+    assert opt.pending == []
+    wanted = some_results(space).ask(14)
+    assert opt.ask(14, executor=threads) == wanted
+
+
+def test_what_is_no_executor_is_refused():
+    with pytest.raises(SettingError, match="is no executor"):
+        make().ask(4, executor=3)
