@@ -46,10 +46,19 @@ class Asking:
     works: Callable[[], Works]
     stream: Callable[[int], np.random.Generator]  # of a point, by its number in the run
 
-    def choose(self, first: int, count: int, feasible: Feasible, pool: Pool | None = None) -> Rows:
+    def choose(
+        self,
+        first: int,
+        count: int,
+        feasible: Feasible,
+        *,
+        diversity: int = 1,
+        pool: Pool | None = None,
+    ) -> Rows:
         """`count` new rows, the first of which has the number `first`; fewer where no more are
-        left. The workers of `pool` seek minima, where that is possible."""
-        batch = Batch(self, feasible, first, first + count, pool)
+        left. They differ in at least `diversity` variables from each other and from what is
+        pending. The workers of `pool` seek minima, where that is possible."""
+        batch = Batch(self, feasible, first, first + count, diversity, pool)
         for _ in range(count):
             row = self._suggest(batch, batch.seen | self._settled(len(batch.rows)))
             if row is None and self.tools.repeats:
@@ -77,7 +86,8 @@ class Asking:
         return np.asarray(self.history.rows[order])
 
     @cached_property
-    def _waiting(self) -> Rows:
+    def waiting(self) -> Rows:
+        """Points asked for and not told."""
         return self.history.stack(self.history.pending)
 
     # -- which kind of point -------------------------------------------------------------------
@@ -96,13 +106,15 @@ class Asking:
         return self.surrogate().settled
 
     def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+        if batch.is_full(seen):
+            return None
         again = self._retry(batch.feasible, seen)
         if again is not None:
             return again
         waiting = len(self.history.pending) + len(batch.rows)
         if self._designing(waiting):
             rng = self.stream(batch.number)
-            placed = np.concatenate([self.history.rows, self._waiting, batch.chosen])
+            placed = np.concatenate([self.history.rows, self.waiting, batch.chosen])
             return space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
         name = self.acquires(waiting)
         return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
@@ -160,10 +172,10 @@ class Asking:
         """The rows that must not be asked for, each once."""
         history = self.history
         told = history.rows[:0] if self.tools.repeats else np.unique(history.rows, axis=0)
-        return np.concatenate([told, history.stack(history.failed), self._waiting])
+        return np.concatenate([told, history.stack(history.failed), self.waiting])
 
     def situation(self, batch: Rows | None = None, *, rng: np.random.Generator) -> Situation:
-        pending = self._waiting if batch is None else np.concatenate([self._waiting, batch])
+        pending = self.waiting if batch is None else np.concatenate([self.waiting, batch])
         return Situation(
             self.surrogate().posteriors,
             pending,
@@ -186,17 +198,28 @@ class Batch:
     """The points that one call has chosen so far, and the draws of those to come."""
 
     def __init__(
-        self, asking: Asking, feasible: Feasible, first: int, stop: int, pool: Pool | None
+        self,
+        asking: Asking,
+        feasible: Feasible,
+        first: int,
+        stop: int,
+        diversity: int,
+        pool: Pool | None,
     ) -> None:
-        self.feasible = feasible
         self.number = first  # of the point that is chosen next
         self.rows: list[Rows] = []
         self.seen = set(asking.seen)
         self._asking = asking
         self._stop = stop
-        self._pool = pool
+        self._whole = feasible
+        self._diversity = diversity
+        # the search knows nothing of what is chosen before, unless points are to differ from it,
+        # or an exact solver is told of it
+        alone = diversity > 1 or backend.is_exact(asking.tools.sampler)
+        self._pool = None if alone else pool
         self._sought: Iterator[tuple[int, Minima]] | None = None
         self._found: dict[int, Minima] = {}
+        self._apart: Feasible | None = None
 
     @property
     def chosen(self) -> Rows:
@@ -207,7 +230,24 @@ class Batch:
         self.rows.append(row)
         self.seen.update(keys(row[np.newaxis]))
         self._found.pop(self.number, None)
+        self._apart = None
         self.number += 1
+
+    @property
+    def feasible(self) -> Feasible:
+        """What the next point may be, seen or not."""
+        if self._diversity == 1:
+            return self._whole
+        if self._apart is None:
+            placed = np.concatenate([self._asking.waiting, self.chosen])
+            self._apart = self._whole.apart(placed, self._diversity)
+        return self._apart
+
+    def is_full(self, seen: set[bytes]) -> bool:
+        """Whether no point is left that differs enough from the others."""
+        if self._diversity == 1:
+            return False
+        return len(self.feasible.unseen(seen, 1, rng=np.random.default_rng(0))) == 0
 
     @cached_property
     def draws(self) -> Draws:
@@ -216,8 +256,7 @@ class Batch:
     def found(self) -> Minima:
         """The minima of the next point's draw, sought by the workers of a pool or here."""
         while self.number not in self._found:
-            # an exact solver is told what is chosen before
-            if self._pool is None or backend.is_exact(self._asking.tools.sampler):
+            if self._pool is None:
                 self._found[self.number] = self._minima()
                 break
             if self._sought is None:

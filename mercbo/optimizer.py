@@ -39,7 +39,7 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
-from mercbo.executors import Pool, as_pool
+from mercbo.executors import as_pool
 from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
@@ -329,11 +329,16 @@ class Optimizer:
     # -- ask -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self, *, fixed: dict[str, Any] | None = None) -> Point: ...
+    def ask(self, *, fixed: dict[str, Any] | None = None, diversity: int = 1) -> Point: ...
 
     @overload
     def ask(
-        self, k: int, *, fixed: dict[str, Any] | None = None, executor: Any = None
+        self,
+        k: int,
+        *,
+        fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
     ) -> list[Point]: ...
 
     @overload
@@ -342,6 +347,7 @@ class Optimizer:
         k: int | None = None,
         *,
         fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
         executor: Any = None,
         as_frame: bool,
     ) -> Any: ...
@@ -351,6 +357,7 @@ class Optimizer:
         k: int | None = None,
         *,
         fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
         executor: Any = None,
         as_frame: bool = False,
     ) -> Point | list[Point]:
@@ -361,15 +368,23 @@ class Optimizer:
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
         gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
 
+        Each point differs in at least `diversity` variables from the others of the batch and from
+        those pending. Points are chosen one after the other: where no further one is far enough
+        from those before, `SpaceExhausted` says how many there were.
+
         The acquisition problems of a large batch by Thompson sampling are solved by the workers of
         `executor`, one that `minimize` takes; the points are the same with any and with none.
+        (With an exact solver, and with `diversity`, a point's problem depends on the points before
+        it; these are solved here.)
         """
         count = 1 if k is None else _count("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
-        pool = None if executor is None else as_pool(executor)
+        options: dict[str, Any] = {"diversity": self._distance(diversity)}
+        if executor is not None:
+            options["pool"] = as_pool(executor)
         self._catch_up()
-        points = self.space.points(self._claim(lambda: self._choose(count, fixed, pool)))
+        points = self.space.points(self._claim(lambda: self._choose(count, fixed, **options)))
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -401,7 +416,15 @@ class Optimizer:
             return replace(chosen, fresh=chosen.fresh or now.fresh)
         return replace(chosen, fresh=now.fresh and chosen.fit is None)
 
-    def _choose(self, count: int, fixed: dict[str, Any] | None, pool: Pool | None = None) -> Event:
+    def _distance(self, diversity: int) -> int:
+        """In how many variables points are to differ, if they can."""
+        wanted = _count("diversity", diversity)
+        most = int((self.space.sizes > 1).sum())
+        if wanted > max(most, 1):
+            raise SettingError(f"diversity={wanted}: points of the space differ in at most {most}")
+        return wanted
+
+    def _choose(self, count: int, fixed: dict[str, Any] | None, **options: Any) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
         asking = self._asking()
@@ -409,9 +432,10 @@ class Optimizer:
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
         with threads_for(len(self._history)):
-            chosen = asking.choose(self._state.asked, count, feasible, pool)
+            chosen = asking.choose(self._state.asked, count, feasible, **options)
         if len(chosen) < count:
-            raise self._exhausted(count, len(chosen), fixed, feasible)
+            distance = options.get("diversity", 1)
+            raise self._exhausted(count, len(chosen), fixed, feasible, distance)
         if self._surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
@@ -439,7 +463,12 @@ class Optimizer:
         return feasible
 
     def _exhausted(
-        self, count: int, left: int, fixed: dict[str, Any] | None, feasible: Feasible
+        self,
+        count: int,
+        left: int,
+        fixed: dict[str, Any] | None,
+        feasible: Feasible,
+        diversity: int = 1,
     ) -> MercboError:
         """Why an ask cannot be answered."""
         among = f" with fixed={fixed}" if fixed else ""
@@ -450,6 +479,13 @@ class Optimizer:
                 f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
             )
         told = "" if self.repeats == "allow" else "told, "
+        if diversity > 1:
+            return SpaceExhausted(
+                f"{count} asked for, {left} found: all other points of the space{among} are {told}"
+                f"failed, or differ in less than {diversity} variables from one that is pending or "
+                "comes before; ask for fewer, or with a lower diversity",
+                left=left,
+            )
         return SpaceExhausted(
             f"{count} asked for, {left} left: all other points of the space{among} are {told}"
             "failed or pending",

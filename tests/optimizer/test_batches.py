@@ -17,6 +17,7 @@ from mercbo import (
     Ordinal,
     SettingError,
     Space,
+    SpaceExhausted,
     Where,
 )
 
@@ -114,3 +115,69 @@ def test_what_cannot_be_sent_is_refused_and_nothing_is_marked(threads, processes
 def test_what_is_no_executor_is_refused():
     with pytest.raises(SettingError, match="is no executor"):
         make().ask(4, executor=3)
+
+
+# -- diversity -----------------------------------------------------------------------------------
+
+
+def least_distance(points: list[dict]) -> int:
+    return min(
+        sum(a != b for a, b in zip(p.values(), q.values(), strict=True))
+        for i, p in enumerate(points)
+        for q in points[:i]
+    )
+
+
+@pytest.mark.parametrize("space", [LARGER, LIMITED], ids=["free", "limited"])
+@pytest.mark.parametrize("acquisition", ["thompson", "ei"])
+def test_points_differ_as_much_as_wanted_from_each_other_and_from_pending_ones(space, acquisition):
+    opt = some_results(space, acquisition=acquisition)
+    first = opt.ask(2)
+    batch = opt.ask(5, diversity=4)
+    assert min(least_distance([*batch, p]) for p in first) >= 4
+    assert all(space.region.allows(space.rows(batch)))
+    assert len(opt.pending) == 7
+
+
+def test_the_initial_design_keeps_apart_too():
+    batch = make(LARGER, n_initial=20).ask(6, diversity=5)
+    assert least_distance(batch) >= 5
+
+
+def test_a_diverse_point_is_the_lowest_of_its_draw_that_is_far_enough():
+    opt = some_results(LARGER, acquisition="thompson")
+    other = opt.ask()
+    draw, rows = opt.draw(), LARGER.enumerate_rows()
+    far = (rows != LARGER.rows(other)).sum(axis=1) >= 6
+    new = ~opt._history.are(rows, {k: k for k in opt._history.seen(repeats=False)})
+    wanted = rows[far & new][draw.sample.path(rows[far & new]).argmin()]
+    assert LARGER.rows(opt.ask(diversity=6)).tolist() == [wanted.tolist()]
+
+
+def test_more_diverse_points_than_there_are_is_an_error_that_says_how_many_there_were():
+    opt = some_results(Space.binary(5), 6)
+    with pytest.raises(SpaceExhausted, match=r"3 asked for, 2 found.*less than 5 variables") as why:
+        opt.ask(3, diversity=5)
+    assert (why.value.left, opt.pending) == (2, [])
+    assert least_distance(opt.ask(2, diversity=5)) == 5
+    with pytest.raises(SpaceExhausted):
+        opt.ask(diversity=5)
+    opt.ask(3)  # without it there are more
+
+
+def test_of_a_space_too_large_to_list_it_is_proven_that_no_more_are_left():
+    opt = some_results(Space.binary(16), 6)
+    with pytest.raises(SpaceExhausted) as why:
+        opt.ask(5, diversity=12)
+    assert why.value.left == 2
+
+
+@pytest.mark.parametrize(
+    ("diversity", "wanted"),
+    [(0, "at least 1"), (True, "at least 1"), (2.5, "at least 1"), (4, "differ in at most 3")],
+)
+def test_a_diversity_that_cannot_be_is_refused(diversity, wanted):
+    opt = make()
+    with pytest.raises(SettingError, match=f"diversity={diversity}.*{wanted}"):
+        opt.ask(2, diversity=diversity)
+    assert opt.pending == []
