@@ -47,7 +47,7 @@ from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
-from mercbo.linalg import threads_for
+from mercbo.linalg import Factors, threads_for
 from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
@@ -157,6 +157,7 @@ class Optimizer:
         # Part of the spawn keys of asks, once another process was seen to ask by the same ones.
         self._lane: tuple[int, ...] = ()
         self._surrogate: Surrogate | None = None
+        self._factors = Factors()
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
@@ -549,7 +550,8 @@ class Optimizer:
         if self._surrogate is None:
             self._surrogate = Surrogate(
                 self.model, self._kernel, self._history, self._sign, self._state.committed,
-                keep=self._state.fresh, rng=self._rng(FITTING, len(self._history)),
+                keep=self._state.fresh, factors=self._factors,
+                rng=self._rng(FITTING, len(self._history)),
             )  # fmt: skip
         return self._surrogate
 

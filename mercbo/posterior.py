@@ -21,7 +21,7 @@ With hierarchical weights, the prior variances of theta are beta_i and beta_i be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -30,8 +30,8 @@ import numpy as np
 from mercbo.arrays import Floats, Rows
 from mercbo.errors import SettingError
 from mercbo.features import Coefficients, between_factors, mercer, single, term_count
-from mercbo.inference import Data, Hyper
-from mercbo.linalg import Factor, cholesky
+from mercbo.inference import Data, Hyper, full_factor
+from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
 from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
@@ -67,7 +67,7 @@ class Posterior:
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
-        return Posterior(self.model, self.data, self.hyper)
+        return Posterior(self.model, replace(self.data, factors=Factors()), self.hyper)
 
     # -- covariances ---------------------------------------------------------------------------
 
@@ -84,26 +84,37 @@ class Posterior:
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
 
-    @cached_property
-    def _signal(self) -> Floats:
-        return self._covariance(self.data.rows, self.data.hot)
-
-    @cached_property
-    def _white(self) -> Floats:
-        """D."""
-        return np.diag(self.data.noise(self.hyper.noise))
+    def _factor(self, name: str, covariance: Callable[[Rows, Floats], Floats]) -> Factor:
+        """Of a covariance of the data, and D."""
+        data, model = self.data, self.model
+        return data.factors.factor(
+            (name, model.posterior, model.weights, model.order, *self.hyper.covariance),
+            data.rows,
+            data.noise(self.hyper.noise),
+            lambda part: covariance(data.rows[part], data.hot[: part.stop]),
+        )
 
     @cached_property
     def _sigma(self) -> Factor:
-        return cholesky(self._signal + self._white)
+        if self.model.posterior == "projected" and self.model.weights == "identity":
+            return full_factor(self.data, self.hyper)
+        return self._factor("sigma", self._covariance)
 
     @cached_property
-    def _eta(self) -> Factor:
-        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out."""
+    def _above(self) -> Factor:
+        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out; where
+        features are the whole model, that is D alone."""
+
+        def left_out(rows: Rows, hot: Floats) -> Floats:
+            return self._covariance(rows, hot) - self._low(rows, hot, self.spread)
+
+        return self._factor("above", left_out)
+
+    def _eta(self, white: Floats) -> Floats:
+        """eta of each draw, (N, draws), from its white noise."""
         if self.model.posterior == "truncated":
-            return Factor(np.sqrt(self._white))
-        low = self._low(self.data.rows, self.data.hot, self.spread)
-        return cholesky(self._signal - low + self._white)
+            return np.sqrt(self.data.noise(self.hyper.noise))[:, np.newaxis] * white
+        return np.asarray(self._above.lower @ white)
 
     # -- prediction ----------------------------------------------------------------------------
 
@@ -210,7 +221,7 @@ class Posterior:
         for column, (prior, noise) in enumerate(begun, start=skip):
             at_data[:, column] = self._at_data(prior)
             white[:, column] = noise
-        right = self.centred[:, np.newaxis] - at_data - self._eta.lower @ white
+        right = self.centred[:, np.newaxis] - at_data - self._eta(white)
         return self._sigma.solve(right)
 
     def sample(self, prior: Prior, v: Floats) -> Sample:

@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.optimizer import MIXED, as_tuples, make, run, score, told
+from support.optimizer import MIXED, as_tuples, make, reloaded, run, score, told
 
 from mercbo import (
     Binary,
@@ -20,6 +20,7 @@ from mercbo import (
     SpaceExhausted,
     Where,
 )
+from mercbo.linalg import PANEL
 
 LARGER = Space(
     {
@@ -181,3 +182,14 @@ def test_a_diversity_that_cannot_be_is_refused(diversity, wanted):
     with pytest.raises(SettingError, match=f"diversity={diversity}.*{wanted}"):
         opt.ask(2, diversity=diversity)
     assert opt.pending == []
+
+
+# -- long histories ------------------------------------------------------------------------------
+
+
+def test_a_run_whose_factors_grew_suggests_what_a_loaded_one_does(tmp_path):
+    opt = some_results(Space.binary(12), PANEL + 30, acquisition="thompson")
+    for _ in range(3):
+        asked = opt.ask(2)
+        opt.tell(asked, [score(opt.space, point) for point in asked])
+    assert reloaded(opt, tmp_path).ask(3) == opt.ask(3)
