@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mercbo import backend
-from mercbo.arrays import Floats, Index, Mask, Rows, key
+from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
 from mercbo.feasible import Feasible
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
@@ -101,7 +101,8 @@ def minima_of(
     """The search of `lowest_new`, which knows nothing of what was seen."""
     region = draw.feasible.region
     pool = starts(draw, sampler, rng=rng)
-    begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
+    begin = np.concatenate([pool, incumbents[:INCUMBENTS]])
+    begin = begin[first_of_each(begin)]
     begin = begin if region.is_free else begin[region.allows(begin)]
     if climbs is not None and len(begin) > climbs:
         begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
@@ -217,7 +218,7 @@ class Moves:
         """The minima that go on by pairs of moves, each once."""
         if self.paired == 0:
             return np.zeros(0, dtype=np.intp)
-        _, once = np.unique(rows, axis=0, return_index=True)
+        once = first_of_each(rows)
         return np.asarray(once[np.argsort(values[once], kind="stable")[: self.paired]])
 
     def _singles(self, rows: Rows, values: Floats, around: Floats, active: Index) -> None:

@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 
 # Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
 FEW_PENDING = 8
+# Descents on a score of moments (`acquisition.CLIMBS`) beyond so many results, where each step
+# takes that number squared for every neighbour.
+MANY, FEW_CLIMBS = 1000, 3
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,14 @@ class Asking:
         draw = self.problem(start.sample(), batch.feasible, batch.chosen)
         score = self.situation(batch.chosen, rng=rng).score(name, draw.sample, rng=rng)
         return lowest_new(
-            draw, score, tools.kernel, tools.sampler, self.incumbents, seen, climbs=CLIMBS, rng=rng
+            draw,
+            score,
+            tools.kernel,
+            tools.sampler,
+            self.incumbents,
+            seen,
+            climbs=CLIMBS if len(self.history) <= MANY else FEW_CLIMBS,
+            rng=rng,
         )
 
     def draw(self, number: int, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
