@@ -99,7 +99,8 @@ class Optimizer:
     acquisition
         "thompson": each suggestion minimises a function drawn from the posterior; batches are
         diverse by themselves. "ei": each maximises the expected improvement on the best result,
-        where pending points are given drawn results (fantasies) first. "mes": each tells most
+        where pending points are given drawn results (fantasies) first; "ei-liar" takes them for as
+        good as the best so far instead (a constant liar). "mes": each tells most
         about the lowest value there is (max-value entropy search), by the minima of some drawn
         functions. "lcb": each has the lowest mean less two standard deviations. For both, pending
         points count as measured. "auto": "ei" while few points are pending, "thompson" beyond

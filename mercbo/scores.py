@@ -4,6 +4,7 @@
 |------------|-----------------------------------------------------|---------------------------|
 | "thompson" | the drawn function itself                           | its gain times the chance |
 | "ei"       | minus log expected improvement (`improvement.py`)   | discounted by the chance  |
+| "ei-liar"  | the same, pending points taken for the best so far  | discounted by the chance  |
 | "mes"      | minus log information on the minimum (`entropy.py`) | discounted by the chance  |
 | "lcb"      | a lower confidence bound (`bound.py`)               | its gain times the chance |
 
@@ -65,6 +66,10 @@ def _improvement(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
     return now.discounted(Improvement.of(now.posteriors, now.pending, rng=rng))
 
 
+def _liar(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
+    return now.discounted(Improvement.of(now.posteriors, now.pending, liar=True, rng=rng))
+
+
 def _entropy(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
     return now.discounted(Entropy.of(now.posteriors, now.pending, now.minimum, rng=rng))
 
@@ -76,6 +81,7 @@ def _bound(now: Situation, _: Sample, __: np.random.Generator) -> Sample:
 SCORES: dict[str, Callable[[Situation, Sample, np.random.Generator], Sample]] = {
     "thompson": _thompson,
     "ei": _improvement,
+    "ei-liar": _liar,
     "mes": _entropy,
     "lcb": _bound,
 }
