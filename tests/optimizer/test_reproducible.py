@@ -78,8 +78,15 @@ def test_looking_leaves_no_trace(inference):
         looking.tell(asked, score(MIXED, asked))
 
 
-@pytest.mark.parametrize("backend", ["graph-cut", "annealing"])
-@pytest.mark.parametrize("inference", MAP_FIRST)
+@pytest.mark.parametrize(
+    ("inference", "backend"),
+    [
+        ("map", "graph-cut"),
+        ("map", "annealing"),
+        pytest.param("hmc", "graph-cut", marks=pytest.mark.slow),
+        pytest.param("slice", "annealing", marks=pytest.mark.slow),
+    ],
+)
 def test_looking_does_not_change_the_suggestions(inference, backend):
     space = Space({**MIXED.variables, "n": Integer(0, 4), "d": Categorical(["u", "v", "w"])})
     options = {"n_initial": 7, "model": Model(inference=inference), "backend": backend}
