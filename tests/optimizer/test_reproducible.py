@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.optimizer import (
     INFERENCES,
-    MAP_FIRST,
     MIXED,
     all_points,
     as_tuples,
