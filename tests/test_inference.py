@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
-from mercbo import Model, Space
+from mercbo import Model, Space, inference
 from mercbo.encoding import Encoding
 from mercbo.inference import (
     COLD_GROWTH,
@@ -397,3 +397,24 @@ def test_a_chain_goes_on_where_it_stood() -> None:
     for old, kept in zip(first.hypers[3:], second.hypers[1:5], strict=True):
         np.testing.assert_array_equal(old.beta, kept.beta)
     assert not np.array_equal(second.hypers[-1].beta, first.hypers[-1].beta)
+
+
+def test_fresh_starts_are_screened_on_fewer_results(mixed, make_data, monkeypatch) -> None:
+    """The fit itself sees all of them, and reaches what it reaches without screening on fewer."""
+    data = make_data(mixed, 60)
+    sizes = []
+    climb = inference.climb
+
+    def noted(data, start, iterations):
+        sizes.append((len(data), iterations))
+        return climb(data, start, iterations)
+
+    monkeypatch.setattr(inference, "climb", noted)
+    whole = fit_map(data, None)
+    monkeypatch.setattr(inference, "MOST_SCREENED", 24)
+    sizes.clear()
+    fewer = fit_map(data, None)
+    screened = [(24, inference.SCREENING)] * len(inference.COLD_STARTS)
+    assert sizes == [*screened, (60, inference.COLD_ITERATIONS)]
+    reached = [log_density(data, pack(data.kernel, fit.hypers[0]))[0] for fit in (whole, fewer)]
+    assert abs(reached[0] - reached[1]) < 0.5  # nats: the same mode
