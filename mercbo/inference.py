@@ -24,10 +24,10 @@ contrast of `kernel.py`:
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -219,7 +219,12 @@ def log_prior(z: Floats) -> tuple[float, Floats]:
     return float(value), gradient
 
 
-def log_density(data: Data, z: Floats) -> tuple[float, Floats, float]:
+# A log density, its gradient, and the best mean: what a chain knows of where it stands.
+Level: TypeAlias = tuple[float, Floats, float]
+Density: TypeAlias = Callable[[Data, Floats], Level]
+
+
+def log_density(data: Data, z: Floats) -> Level:
     """log p(z | y) up to a constant, its gradient, and the best mean given z.
 
     One factorisation serves every derivative: with G = alpha alpha' - A^-1 and M = G * K,
@@ -261,15 +266,17 @@ def inside_bounds(z: Floats) -> bool:
     return bool(np.all((z >= low) & (z <= high)))
 
 
-def climb(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
+def climb(
+    data: Data, start: Floats, iterations: int, *, density: Density = log_density
+) -> tuple[float, Floats]:
     """L-BFGS from `start`; the density reached and where. A start that breaks down is lost."""
     from scipy.optimize import minimize
 
-    bounds = bounds_of(data.kernel.n)
+    bounds = bounds_of(len(start) - 2)
     low, high = bounds.T
 
     def loss(z: Floats) -> tuple[float, Floats]:
-        value, gradient, _ = log_density(data, z)
+        value, gradient, _ = density(data, z)
         return -value, -gradient
 
     try:
@@ -402,11 +409,12 @@ def reflected(z: Floats, momentum: Floats) -> tuple[Floats, Floats]:
 def hmc_step(
     data: Data,
     z: Floats,
-    state: tuple[float, Floats, float],
+    state: Level,
     step: float,
     *,
     rng: np.random.Generator,
-) -> tuple[Floats, tuple[float, Floats, float], float]:
+    density: Density = log_density,
+) -> tuple[Floats, Level, float]:
     """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
     was to be taken. The walls of the bounds reflect it."""
     momentum = rng.standard_normal(len(z))
@@ -420,7 +428,7 @@ def hmc_step(
             new, momentum = reflected(new + step * momentum, momentum)
             if not inside_bounds(new):
                 return z, state, 0.0
-            reached = log_density(data, new)
+            reached = density(data, new)
             gradient = reached[1]
             momentum = momentum + 0.5 * step * gradient
     except np.linalg.LinAlgError:

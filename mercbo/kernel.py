@@ -24,7 +24,8 @@ w_1 = tanh(c/2), which agrees at k = 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -141,6 +142,25 @@ class Kernel:
                 path = part.graph == "path"
                 self.arity[part.factors] = 2 if path else part.arity
                 self.slowest[part.factors] = part.lam[0]
+
+    def rougher(self, power: float) -> Kernel:
+        """The kernel with exp(-beta L^power) for every path, `power` from 0 to 1, L its Laplacian.
+
+        That is a diffusion too, one that jumps, so that no entry of T is negative. The lower the
+        power, the less the fast modes are held back: at 0 all values are equally far apart. The
+        contrast keeps its meaning, w_1 = tanh(c/2).
+        """
+        other = copy(self)
+        other.parts = tuple(
+            replace(part, lam=part.lam**power) if part.graph == "path" else part
+            for part in self.parts
+        )
+        other.lam, other.slowest = self.lam.copy(), self.slowest.copy()
+        for part in other.parts:
+            if part.factors.size:
+                other.lam[part.features] = part.lam
+                other.slowest[part.factors] = part.lam[0]
+        return other
 
     # -- coordinates ---------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 # How often an ask that lost a point to another process tries again before it makes them wait.
 RACES = 4
 # First entry of a spawn key: which of the optimizer's independent random streams.
-ASKING, FITTING = 0, 1
+ASKING, FITTING, EXPLAINING = 0, 1, 2
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
 
@@ -542,9 +542,11 @@ class Optimizer:
         row = None if point is None else self._one(point)[0]
         with threads_for(len(self._history)):
             now, told = self._model_of_now(), self._history
+            averaged = now.averaged(rng=self._rng(EXPLAINING, len(told)))
             return explain(
-                self.space, now, self.direction, told.rows, told.values, level=level, row=row
-            )
+                self.space, averaged, now.units, self.direction, told.rows, told.values,
+                level=level, row=row,
+            )  # fmt: skip
 
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
