@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows, keys
-from mercbo.averaging import averaged
+from mercbo.explanatory import averaged
 from mercbo.history import History
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
@@ -109,7 +109,7 @@ class Surrogate:
         return set(keys(rows[known]))
 
     def averaged(self, *, rng: np.random.Generator) -> list[Posterior]:
-        """Posteriors for an explanation (`averaging.py`), made once."""
+        """Posteriors for an explanation (`explanatory.py`), made once."""
         if self._averaged is None:
             first = self.posteriors[0]
             self._averaged = (
