@@ -24,7 +24,8 @@ import numpy as np
 from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.acquisition import CLIMBS, lowest_new
-from mercbo.arrays import Floats, Rows, keys
+from mercbo.arrays import Floats, Rows, keys, rows_of_keys
+from mercbo.averaging import kernel_of
 from mercbo.design import diversity, space_filling
 from mercbo.encoding import Encoding
 from mercbo.errors import (
@@ -154,6 +155,10 @@ class Optimizer:
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
+        if not space.group.is_trivial and self.model.inference == "slice":
+            raise SettingError(
+                "inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'"
+            )
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._state = State(History.empty(len(space)))
@@ -395,7 +400,7 @@ class Optimizer:
     def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
-        seen = self._history.seen(repeats=self.repeats == "allow")
+        seen = self._with_images(self._history.seen(repeats=self.repeats == "allow"))
         left = feasible.left(seen, count)
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
@@ -408,7 +413,7 @@ class Optimizer:
                 if row is None:
                     raise self._exhausted(count, len(rows), fixed, feasible)
                 rows.append(row)
-                seen.update(keys(row[np.newaxis]))
+                seen.update(keys(self.space.group.orbits(row[np.newaxis])))
         chosen = np.stack(rows)
         # points to try again come first, so the last one tells whether the model was used
         modelled = not self._designing(len(self._history.pending) + count - 1)
@@ -463,8 +468,14 @@ class Optimizer:
         if self.repeats == "never" or len(history) == 0:
             return set()
         if self._designing(len(history.pending) + batch):
-            return set(keys(history.rows))
-        return self._model_of_now().settled
+            return self._with_images(set(keys(history.rows)))
+        return self._with_images(self._model_of_now().settled)
+
+    def _with_images(self, found: set[bytes]) -> set[bytes]:
+        """Points, by their keys, and what they are by the symmetries of the space."""
+        if self.space.group.is_trivial or not found:
+            return found
+        return set(keys(self.space.group.orbits(rows_of_keys(found, len(self.space)))))
 
     def _suggest(
         self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]
@@ -476,7 +487,10 @@ class Optimizer:
         history = self._history
         if self._designing(len(history.pending) + len(batch)):
             placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
-            return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
+            known = np.concatenate(placed)
+            if not self.space.group.is_trivial:
+                known = self.space.group.orbits(known)
+            return space_filling(feasible, seen, known, self._works(), rng=rng)
         draw = self._draw(number, rng, feasible, batch)
         name = self._acquires(len(history.pending) + len(batch))
         score = self._situation(batch, rng).score(name, draw.sample, rng=rng)
@@ -520,7 +534,8 @@ class Optimizer:
             return Always(self._kernel)
         known = self._failures
         if known is None or known[0] is not history.rows or known[1] is not history.failed:
-            works = fit_works(self._kernel, history.rows, history.stack(history.failed))
+            # a model of its own, which knows nothing of symmetries
+            works = fit_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
 
@@ -565,6 +580,8 @@ class Optimizer:
         leave-one-out predictions; with a point, also why that one."""
         self._catch_up()
         self._need_results("there is nothing to explain")
+        if not self.space.group.is_trivial:
+            raise SettingError("a model with symmetries is not a product, and is not explained")
         row = None if point is None else self._one(point)[0]
         with threads_for(len(self._history)):
             now, told = self._model_of_now(), self._history
@@ -585,7 +602,10 @@ class Optimizer:
         told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
         barred = [told, history.stack(history.failed), history.stack(history.pending)]
         barred += [row[np.newaxis] for row in batch]
-        return self._problem(sample, np.concatenate(barred), feasible)
+        excluded = np.concatenate(barred)
+        if not self.space.group.is_trivial:
+            excluded = self.space.group.orbits(excluded)
+        return self._problem(sample, excluded, feasible)
 
     def _problem(self, sample: Sample, barred: Rows, feasible: Feasible) -> Draw:
         return Draw(self.space, self._encoding, self._native, sample, barred, feasible)
@@ -615,7 +635,7 @@ class Optimizer:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return Kernel(self._encoding)
+        return kernel_of(self._encoding, self.space.group)
 
     def _rng(self, *stream: int) -> np.random.Generator:
         key = (*stream, *self._lane) if stream[0] == ASKING else stream

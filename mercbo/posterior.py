@@ -178,7 +178,12 @@ class Posterior:
         return self._sigma.solve(self.centred - prior_at_data - eta)
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
-        return KernelSum(self.kernel, self.tables, self.data.hot, self.hyper.amplitude * v)
+        images = self.kernel.images(self.data.rows)
+        hot = self.data.hot
+        if len(images) > 1:
+            hot = self.kernel.onehot(images.reshape(-1, images.shape[2]))
+        weights = np.tile(self.hyper.amplitude / len(images) * v, len(images))
+        return KernelSum(self.kernel, self.tables, hot, weights)
 
     @cached_property
     def _singles(self) -> Floats:
@@ -196,14 +201,15 @@ class Posterior:
         constant = float(root * rng.standard_normal())
         main = root * np.sqrt(self.spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
-        return Coefficients(constant, main, root * np.sqrt(self._pair_spread) * (upper + upper.T))
+        pair = root * np.sqrt(self._pair_spread) * (upper + upper.T)
+        return Coefficients(constant, *self.kernel.symmetrised(main, pair))
 
     def _data_coefficients(self, v: Floats, spread: Floats, pairs: Floats) -> Coefficients:
         """Phi' v, as coefficients of F, for prior variances `spread` (D,) and `pairs` (D, D)."""
         singles = self._singles
         main = self.scale * spread * (singles.T @ v)
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
-        return Coefficients(float(self.scale * v.sum()), main, pair)
+        return Coefficients(float(self.scale * v.sum()), *self.kernel.symmetrised(main, pair))
 
     def _draw_general(self, rng: np.random.Generator) -> Sample:
         count = term_count(self.kernel.factor_of, self.model.order)
@@ -226,6 +232,10 @@ class Posterior:
         return GeneralSample(self.kernel, low, beyond if self.model.refines else None)
 
     def _features(self, rows: Rows) -> Floats:
+        images = self.kernel.images(rows)
+        return sum(map(self._own_features, images[1:]), self._own_features(images[0])) / len(images)
+
+    def _own_features(self, rows: Rows) -> Floats:
         singles = single(self.kernel, self.w * self.spread, rows)
         phi = mercer(singles, self.kernel.factor_of, self.model.order)
         return float(np.sqrt(self.scale)) * phi

@@ -42,7 +42,7 @@ class Sample(Protocol):
 
 @dataclass(frozen=True)
 class KernelSum:
-    """x -> sum_m weights_m K(x, X_m), K of unit amplitude."""
+    """x -> sum_m weights_m K(x, X_m), K the product kernel of unit amplitude."""
 
     kernel: Kernel
     tables: Sequence[Floats]
@@ -50,12 +50,12 @@ class KernelSum:
     weights: Floats  # (N,)
 
     def value(self, rows: Rows) -> Floats:
-        return np.asarray(self.kernel.gram(self.tables, rows, self.hot) @ self.weights)
+        return np.asarray(self.kernel.product(self.tables, rows, self.hot) @ self.weights)
 
     def neighbours(self, rows: Rows) -> Floats:
         """(P, L). Changing x_i from a to b multiplies each K(x, X_m) by T_i[b, .] / T_i[a, .] at
         X_mi, so the terms are summed by the value of X_mi first and looked up afterwards."""
-        q = self.kernel.gram(self.tables, rows, self.hot) * self.weights
+        q = self.kernel.product(self.tables, rows, self.hot) * self.weights
         by_level = q @ self.hot
         out = np.zeros((len(rows), self.kernel.levels))
         for part, table in zip(self.kernel.parts, self.tables, strict=True):

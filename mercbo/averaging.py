@@ -1,0 +1,158 @@
+"""`Averaged`: the diffusion kernel averaged over a group of symmetries.
+
+| symbol | meaning                                                                       | shape  |
+|--------|-------------------------------------------------------------------------------|--------|
+| K      | the product kernel of `kernel.py`, contrasts tied over the orbits of factors  |        |
+| K_G    | mean over g of K(g x, x'): the covariance of a function averaged over images  |        |
+| R_g    | what g does to the single-factor features: F(g x) = F(x) R_g                  | (D, D) |
+
+With tied contrasts K(g x, g x') = K(x, x') for every g, so that K_G is symmetric in x and x' and
+positive semidefinite, and every function it can describe is the same at all images of a point. G
+keeps the order of a feature, so the part of K_G of order <= m is the average of that part of K. If
+f has covariance K, its average over G has K_G: prior draws are averaged by their coefficients, and
+so is what the data add. Draws, predictions and improvements are all exactly symmetric. A covariance
+costs as many of K as G has elements; the matrices that are factored stay (N, N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercbo.arrays import Floats, Index, Rows
+from mercbo.encoding import Encoding
+from mercbo.kernel import Kernel
+from mercbo.symmetry import Group, factor_map
+
+
+def kernel_of(encoding: Encoding, group: Group) -> Kernel:
+    """The kernel of a space, averaged over its symmetries where it has any."""
+    return Kernel(encoding) if group.is_trivial else Averaged(encoding, group)
+
+
+class Averaged(Kernel):
+    """The kernel of a space with symmetries."""
+
+    def __init__(self, encoding: Encoding, group: Group) -> None:
+        super().__init__(encoding)
+        self.group = group
+        self.orbit_of = self._orbits()  # (n,): the number of each factor's orbit
+        self._orbit_sizes = np.bincount(self.orbit_of)
+
+    def images(self, rows: Rows) -> Rows:
+        return self.group.images(rows)
+
+    def hot_images(self, hot: Floats) -> list[Floats]:
+        return [hot[:, before] for before in self._level_before]
+
+    def tied(self, values: Floats) -> Floats:
+        own = np.bincount(self.orbit_of, weights=values[: self.n]) / self._orbit_sizes
+        return np.concatenate([own[self.orbit_of], values[self.n :]])
+
+    def symmetrised(self, main: Floats, pair: Floats) -> tuple[Floats, Floats]:
+        count = len(self.group)
+        averaged = sum((r @ main for r in self._rotations), np.zeros_like(main)) / count
+        # R pair R' with `pair` symmetric
+        both = sum((r @ (r @ pair).T for r in self._rotations), np.zeros_like(pair)) / count
+        return averaged, 0.5 * (both + both.T)
+
+    # -- Gram matrices -------------------------------------------------------------------------
+
+    def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
+        total = np.zeros((len(rows), len(hot)))
+        for image in self.images(rows):
+            total += self.product(log_tables, image, hot)
+        return total / len(self.group)
+
+    def diagonal(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
+        total = np.zeros(len(rows))
+        for image in self.images(rows):
+            logs = np.zeros(len(rows))
+            for part, table in zip(self.parts, log_tables, strict=True):
+                at = np.arange(len(part.variables))
+                logs += table[at, image[:, part.variables], rows[:, part.variables]].sum(axis=1)
+            total += np.exp(logs)
+        return total / len(self.group)
+
+    def truncated_gram(
+        self, w: Floats, scale: float, order: int, rows: Rows, hot: Floats
+    ) -> Floats:
+        total = np.zeros((len(rows), len(hot)))
+        for image in self.images(rows):
+            total += super().truncated_gram(w, scale, order, image, hot)
+        return total / len(self.group)
+
+    def slopes(
+        self, beta: Floats, amplitude: float, pull: Floats, gram: Floats, rows: Rows, hot: Floats
+    ) -> Floats:
+        del gram  # its terms are weighted one by one
+        tables, gradients = self.log_tables(beta), self.log_table_gradients(beta)
+        total = np.zeros(self.n)
+        for image in self.images(rows):
+            weight = pull * self.product(tables, image, hot)
+            total += self.contract(gradients, weight, hot, self.onehot(image))
+        return amplitude / len(self.group) * total
+
+    # -- what the group does -------------------------------------------------------------------
+
+    @cached_property
+    def _level_before(self) -> list[Index]:
+        """Per element (L,): the level that becomes each level."""
+        first = self.held(np.zeros((1, len(self.group.sizes)), dtype=np.int64))[0]
+        return [
+            first[source[self.level_variable]] + _inverse(maps, self.group.sizes)[
+                self.level_variable, self.level_value
+            ]
+            for source, maps in zip(self.group.source, self.group.maps, strict=True)
+        ]  # fmt: skip
+
+    @cached_property
+    def _rotations(self) -> list[Any]:
+        """Per element R_g, sparse: a block for each variable."""
+        from scipy.sparse import csr_matrix
+
+        where = self._owners
+        found = []
+        for source, maps in zip(self.group.source, self.group.maps, strict=True):
+            rotation = np.zeros((self.features, self.features))
+            for i, s in enumerate(source.tolist()):
+                psi, own, _ = where[i]
+                if psi.shape[1] == 0:
+                    continue
+                block = np.linalg.lstsq(psi, psi[maps[i, : len(psi)]], rcond=None)[0]
+                rotation[np.ix_(where[s][1], own)] = np.where(np.abs(block) < 1e-12, 0.0, block)
+            found.append(csr_matrix(rotation))
+        return found
+
+    @cached_property
+    def _owners(self) -> dict[int, tuple[Floats, Index, Index]]:
+        """Per variable: psi, its features and its factors."""
+        return {
+            int(variable): (part.psi, part.features[at], part.factors[at])
+            for part in self.parts
+            for at, variable in enumerate(part.variables)
+        }
+
+    def _orbits(self) -> Index:
+        label = np.arange(self.n)
+        variables = list(self.group.variables.values())
+        for source, maps in zip(self.group.source, self.group.maps, strict=True):
+            for i, s in enumerate(source.tolist()):
+                after, before = self._owners[i][2], self._owners[s][2]
+                becomes = factor_map(variables[i], maps[i, : variables[i].size])
+                if len(after) == 0 or becomes is None:  # one value: no factor
+                    continue
+                for old, new in zip(before, after[becomes], strict=True):
+                    label[label == label[old]] = label[new]
+        return np.unique(label, return_inverse=True)[1].astype(np.intp)
+
+
+def _inverse(maps: Rows, sizes: Rows) -> Rows:
+    """(n, kmax): the value that becomes each value."""
+    out = np.zeros_like(maps)
+    for i, k in enumerate(sizes.tolist()):
+        out[i, maps[i, :k]] = np.arange(k)
+    return out
