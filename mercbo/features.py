@@ -20,6 +20,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Encoding
+from mercbo.interactions import Stated, between_variables
 from mercbo.kernel import Kernel
 
 
@@ -28,6 +29,14 @@ def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:
     out = np.zeros((len(rows), kernel.features))
     for part in kernel.parts:
         out[:, part.features] = part.psi[rows[:, part.variables]]
+    return out * np.sqrt(w)
+
+
+def single_of_hot(kernel: Kernel, w: Floats, hot: Floats) -> Floats:
+    """F (N, D) of one-hot rows (N, L)."""
+    out = np.zeros((len(hot), kernel.features))
+    for part in kernel.parts:
+        out[:, part.features] = hot[:, part.levels] @ part.psi
     return out * np.sqrt(w)
 
 
@@ -89,6 +98,30 @@ def term_count(factor_of: Index, order: int) -> int:
 def between_factors(factor_of: Index) -> Mask:
     """(D, D): whether two features belong to different factors, so that their product counts."""
     return np.asarray(factor_of[:, np.newaxis] != factor_of[np.newaxis, :])
+
+
+def pair_mask(kernel: Kernel, interactions: Stated | None) -> Mask:
+    """(D, D): whether the product of two features is in a draw. The bits of one variable
+    interact whatever is stated: they are a function of that variable."""
+    mask = between_factors(kernel.factor_of)
+    if interactions is None:
+        return mask
+    allowed = between_variables(interactions, kernel.names) | np.eye(kernel.variables, dtype=bool)
+    return np.asarray(mask & allowed[np.ix_(kernel.variable_of, kernel.variable_of)])
+
+
+def paired_gram(
+    kernel: Kernel, w: Floats, scale: float, mask: Mask, rows: Rows, hot: Floats
+) -> Floats:
+    """Phi Phi' of the constant, the features of one factor and the products that `mask` (D, D)
+    has, which are few."""
+    first, second = np.nonzero(np.triu(mask))
+
+    def paired(singles: Floats) -> Floats:
+        return np.column_stack([singles, singles[:, first] * singles[:, second]])
+
+    right = paired(single_of_hot(kernel, w, hot)).T
+    return np.asarray(scale * (1.0 + paired(single(kernel, w, rows)) @ right))
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,10 @@ class Kernel:
         self.levels = levels
         self.features = features
         self.variables = encoding.variables
-        # (D,) factor and eigenvalue of each feature; (n,) constants of the contrast coordinate
+        self.names = encoding.names
+        # (D,) factor, variable, eigenvalue of each feature; (n,) constants of the coordinate
         self.factor_of = np.zeros(features, dtype=np.intp)
+        self.variable_of = np.zeros(features, dtype=np.intp)
         self.arity = np.zeros(n)
         self.slowest = np.zeros(n)
         self.lam = np.zeros(features)
@@ -138,6 +140,7 @@ class Kernel:
             if part.factors.size:
                 self.lam[part.features] = part.lam
                 self.factor_of[part.features] = part.factors[:, part.owner]
+                self.variable_of[part.features] = part.variables[:, np.newaxis]
                 path = part.graph == "path"
                 self.arity[part.factors] = 2 if path else part.arity
                 self.slowest[part.factors] = part.lam[0]

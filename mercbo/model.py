@@ -12,6 +12,7 @@ import numpy as np
 from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose
 from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, pack, prior
+from mercbo.interactions import Stated, checked
 from mercbo.slicing import fit_slice
 from mercbo.warp import LOGS, NAMES
 
@@ -49,6 +50,11 @@ class Model:
     warp
         "learn": results go through a monotone warp where the evidence says that they then fit a
         Gaussian process better, as skewed ones do. "none": as they are.
+    interactions
+        Which variables interact in a draw: groups of names, two of which interact where a group
+        has both, such as the edges of a graph or blocks; "chain" for neighbours in the space's
+        order. The draw's problem is as sparse as that, and refinement keeps what the data say of
+        the other pairs. None, the default: all pairs. Needs an order of 2.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -62,6 +68,7 @@ class Model:
     refine: bool = True
     failures: str = "learn"
     warp: str = "learn"
+    interactions: Stated | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "sweeps"):
@@ -75,6 +82,9 @@ class Model:
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
             raise SettingError(f"refine={self.refine!r} is not True or False")
+        object.__setattr__(self, "interactions", checked(self.interactions))
+        if self.interactions is not None and self.order != 2:
+            raise SettingError(f"interactions are of order 2, and order={self.order}")
 
     @classmethod
     def paper(cls) -> Model:

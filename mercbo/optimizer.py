@@ -46,6 +46,7 @@ from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.inference import Fit
+from mercbo.interactions import between_variables
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
 from mercbo.model import Model
@@ -155,6 +156,8 @@ class Optimizer:
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
+        if self.model.interactions is not None:
+            between_variables(self.model.interactions, tuple(space.variables))
         if not space.group.is_trivial and self.model.inference == "slice":
             raise SettingError(
                 "inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'"

@@ -26,9 +26,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Mask, Rows
 from mercbo.errors import SettingError
-from mercbo.features import Coefficients, between_factors, mercer, single, term_count
+from mercbo.features import Coefficients, mercer, pair_mask, paired_gram, single, term_count
 from mercbo.inference import Data, Hyper
 from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
@@ -61,7 +61,10 @@ class Posterior:
 
     def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
         """Covariance of the part of order <= m."""
-        return self.kernel.truncated_gram(self.w * spread, self.scale, self.model.order, rows, hot)
+        w, scale = self.w * spread, self.scale
+        if self.model.interactions is not None:
+            return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
+        return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         """Covariance of the modelled function: all orders, or only those of the features."""
@@ -194,7 +197,12 @@ class Posterior:
         """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
         if self.model.order == 1:
             return np.zeros((len(self.w), len(self.w)))
-        return between_factors(self.kernel.factor_of) * np.outer(self.spread, self.spread)
+        return self._pairs * np.outer(self.spread, self.spread)
+
+    @cached_property
+    def _pairs(self) -> Mask:
+        """(D, D): which products of two features a draw has."""
+        return pair_mask(self.kernel, self.model.interactions)
 
     def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
         root, d = np.sqrt(self.scale), len(self.w)
