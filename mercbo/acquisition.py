@@ -70,8 +70,8 @@ def lowest_new(
     `pairs` the lowest minima go on by pairs of moves also where no constraint asks for that.
     """
     feasible = draw.feasible
-    if feasible.region.table is not None:
-        return best_spare(score, feasible, seen, feasible.region.table.shape[0], rng=rng)
+    if feasible.listed is not None and is_short(feasible, len(seen)):
+        return best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
     pool = starts(draw, sampler, rng=rng)
     begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
     begin = begin if feasible.region.is_free else begin[feasible.region.allows(begin)]
@@ -85,6 +85,13 @@ def lowest_new(
     log.debug("all points around the minima of a draw were seen; taking the best of others")
     most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
     return best_spare(score, feasible, seen, most, rng=rng)
+
+
+def is_short(feasible: Feasible, seen: int) -> bool:
+    """Whether all that is left of a listed space is looked at, row by row: of a table, and where
+    more than half was seen, so that the minima that the backend finds are mostly old."""
+    listed = feasible.listed
+    return feasible.region.table is not None or (listed is not None and 2 * seen > len(listed))
 
 
 def best_spare(

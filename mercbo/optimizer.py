@@ -23,10 +23,10 @@ import numpy as np
 
 from mercbo import backend as backends
 from mercbo import snapshot
-from mercbo.acquisition import CLIMBS, lowest_new
-from mercbo.arrays import Floats, Rows, keys, rows_of_keys
+from mercbo.arrays import Floats, Rows
+from mercbo.asking import Asking, Tools
 from mercbo.averaging import kernel_of
-from mercbo.design import diversity, space_filling
+from mercbo.design import diversity
 from mercbo.encoding import Encoding
 from mercbo.errors import (
     BackendError,
@@ -52,8 +52,7 @@ from mercbo.linalg import threads_for
 from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
-from mercbo.samples import Sample
-from mercbo.scores import ACQUISITIONS, Situation
+from mercbo.scores import ACQUISITIONS
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
@@ -66,10 +65,6 @@ RACES = 4
 ASKING, FITTING = 0, 1
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
-# Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
-FEW_PENDING = 8
-# Best points measured whose lowest value in a draw is the level that an evaluation should beat.
-LEADERS = 5
 
 
 @dataclass(frozen=True)
@@ -394,7 +389,7 @@ class Optimizer:
         now = self._state
         if now is before:
             return chosen
-        if now.has_taken(chosen.rows, repeats=self.repeats == "allow"):
+        if now.has_taken(self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"):
             raise Taken("another process took a point that was about to be suggested")
         if now.history.same_results(before.history):
             return replace(chosen, fresh=chosen.fresh or now.fresh)
@@ -403,29 +398,23 @@ class Optimizer:
     def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
-        seen = self._with_images(self._history.seen(repeats=self.repeats == "allow"))
-        left = feasible.left(seen, count)
+        asking = self._asking()
+        left = feasible.left(asking.seen, count)
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
-        rows: list[Rows] = []
         with threads_for(len(self._history)):
-            for number in range(self._state.asked, self._state.asked + count):
-                row = self._suggest(number, feasible, seen | self._settled(len(rows)), rows)
-                if row is None and self.repeats == "allow":
-                    row = self._suggest(number, feasible, seen, rows)
-                if row is None:
-                    raise self._exhausted(count, len(rows), fixed, feasible)
-                rows.append(row)
-                seen.update(keys(self.space.group.orbits(row[np.newaxis])))
-        chosen = np.stack(rows)
-        # points to try again come first, so the last one tells whether the model was used
-        modelled = not self._designing(len(self._history.pending) + count - 1)
-        modelled = modelled and keys(chosen)[-1] not in self._history.retries
-        if not modelled or self._surrogate is None:
+            chosen = asking.choose(self._state.asked, count, feasible)
+        if len(chosen) < count:
+            raise self._exhausted(count, len(chosen), fixed, feasible)
+        if self._surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
         new = None if fit is self._state.committed else fit
         return Event("ask", chosen, fit=new, fresh=True)
+
+    def _asking(self) -> Asking:
+        """How points are chosen, given the present history."""
+        return Asking(self._tools, self._history, self._model_of_now, self._works, self._stream)
 
     def _feasible(self, fixed: dict[str, Any] | None) -> Feasible:
         """The rows that an ask may choose from."""
@@ -461,75 +450,6 @@ class Optimizer:
             left=left,
         )
 
-    def _designing(self, waiting: int) -> bool:
-        """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
-        return len(self._history) == 0 or len(self._history) + waiting < self.n_initial
-
-    def _settled(self, batch: int) -> set[bytes]:
-        """Where repeats are allowed, the points that measuring again would tell little about."""
-        history = self._history
-        if self.repeats == "never" or len(history) == 0:
-            return set()
-        if self._designing(len(history.pending) + batch):
-            return self._with_images(set(keys(history.rows)))
-        return self._with_images(self._model_of_now().settled)
-
-    def _with_images(self, found: set[bytes]) -> set[bytes]:
-        """Points, by their keys, and what they are by the symmetries of the space."""
-        if self.space.group.is_trivial or not found:
-            return found
-        return set(keys(self.space.group.orbits(rows_of_keys(found, len(self.space)))))
-
-    def _suggest(
-        self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]
-    ) -> Rows | None:
-        again = self._retry(feasible, seen)
-        if again is not None:
-            return again
-        rng = self._rng(ASKING, number)
-        history = self._history
-        if self._designing(len(history.pending) + len(batch)):
-            placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
-            known = np.concatenate(placed)
-            if not self.space.group.is_trivial:
-                known = self.space.group.orbits(known)
-            return space_filling(feasible, seen, known, self._works(), rng=rng)
-        draw = self._draw(number, rng, feasible, batch)
-        name = self._acquires(len(history.pending) + len(batch))
-        score = self._situation(batch, rng).score(name, draw.sample, rng=rng)
-        return lowest_new(
-            draw, score, self._kernel, self._sampler, self._incumbents, seen,
-            climbs=None if name == "thompson" else CLIMBS, rng=rng,
-        )  # fmt: skip
-
-    def _acquires(self, waiting: int) -> str:
-        """The acquisition that decides, with `waiting` points pending."""
-        if self.acquisition != "auto":
-            return self.acquisition
-        greedy = waiting < FEW_PENDING and self.model.posterior == "projected"
-        # improvement is expected most where nothing is known, and that is where all have failed
-        greedy = greedy and isinstance(self._works(), Always)
-        log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
-        return "ei" if greedy else "thompson"
-
-    def _situation(self, batch: Sequence[Rows], rng: np.random.Generator) -> Situation:
-        waiting = self._history.stack(self._history.pending)
-        return Situation(
-            self._model_of_now().posteriors,
-            np.concatenate([waiting, *(row[np.newaxis] for row in batch)]),
-            self._incumbents[:LEADERS],
-            self._works(),
-            partial(self._minimum, rng=rng),
-        )
-
-    def _minimum(self, sample: Sample, *, rng: np.random.Generator) -> float:
-        """The lowest value of a drawn function on the whole space, also where an ask holds some
-        variables: the run is after that of the objective."""
-        draw = self._problem(sample, self._history.rows[:0], self.space.feasible)
-        row = lowest_new(draw, sample, self._kernel, self._sampler, self._incumbents, (), rng=rng)
-        assert row is not None  # nothing is barred
-        return float(sample.path(row[np.newaxis])[0])
-
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""
         history = self._history
@@ -542,13 +462,6 @@ class Optimizer:
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
 
-    def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
-        """A failed point that is to be asked for again and may be."""
-        for found, row in self._history.retries.items():
-            if found not in seen and feasible.region.allows(row[np.newaxis])[0]:
-                return row
-        return None
-
     # -- the model -----------------------------------------------------------------------------
 
     def draw(self, *, rng: np.random.Generator | None = None) -> Draw:
@@ -560,9 +473,9 @@ class Optimizer:
         """
         self._catch_up()
         number = self._state.asked
-        rng = self._rng(ASKING, number) if rng is None else rng
+        rng = self._stream(number) if rng is None else rng
         with threads_for(len(self._history)):
-            return self._draw(number, rng, self.space.feasible)
+            return self._asking().draw(number, self.space.feasible, rng=rng)
 
     def diversity(self, points: object) -> float:
         """In how many variables two of the points differ, on average over all pairs."""
@@ -592,27 +505,6 @@ class Optimizer:
                 self.space, now, self.direction, told.rows, told.values, level=level, row=row
             )
 
-    def _draw(
-        self,
-        number: int,
-        rng: np.random.Generator,
-        feasible: Feasible,
-        batch: Sequence[Rows] = (),
-    ) -> Draw:
-        posteriors = self._model_of_now().posteriors
-        sample = posteriors[number % len(posteriors)].draw(rng=rng)
-        history = self._history
-        told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
-        barred = [told, history.stack(history.failed), history.stack(history.pending)]
-        barred += [row[np.newaxis] for row in batch]
-        excluded = np.concatenate(barred)
-        if not self.space.group.is_trivial:
-            excluded = self.space.group.orbits(excluded)
-        return self._problem(sample, excluded, feasible)
-
-    def _problem(self, sample: Sample, barred: Rows, feasible: Feasible) -> Draw:
-        return Draw(self.space, self._encoding, self._native, sample, barred, feasible)
-
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
@@ -623,9 +515,11 @@ class Optimizer:
         return self._surrogate
 
     @property
-    def _incumbents(self) -> Rows:
-        """Points measured so far, best first."""
-        return self._history.rows[np.argsort(self._sign * self._history.values, kind="stable")]
+    def _tools(self) -> Tools:
+        return Tools(
+            self.space, self._encoding, self._native, self._kernel, self._sampler, self.model,
+            self.acquisition, self._sign, self.n_initial, repeats=self.repeats == "allow",
+        )  # fmt: skip
 
     @cached_property
     def _encoding(self) -> Encoding:
@@ -639,6 +533,10 @@ class Optimizer:
     @cached_property
     def _kernel(self) -> Kernel:
         return kernel_of(self._encoding, self.space.group)
+
+    def _stream(self, number: int) -> np.random.Generator:
+        """The random numbers of one of the points asked for."""
+        return self._rng(ASKING, number)
 
     def _rng(self, *stream: int) -> np.random.Generator:
         key = (*stream, *self._lane) if stream[0] == ASKING else stream

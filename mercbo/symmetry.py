@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Rows
+from mercbo.arrays import Floats, Index, Rows, keys, rows_of_keys
 from mercbo.encoding import code_of, codebook
 from mercbo.errors import SpaceError, hint
 from mercbo.variables import Point, Value, Variable, plain, points_of
@@ -228,6 +228,16 @@ class Group:
     def orbits(self, rows: Rows) -> Rows:
         """The distinct images of all rows, in lexicographic order."""
         return np.unique(self.images(rows).reshape(-1, rows.shape[1]), axis=0)
+
+    def with_images(self, rows: Rows) -> Rows:
+        """The rows as they are where nothing is stated, else their orbits."""
+        return rows if self.is_trivial else self.orbits(rows)
+
+    def keys_with_images(self, found: set[bytes]) -> set[bytes]:
+        """The same for rows given by their keys."""
+        if self.is_trivial or not found:
+            return found
+        return set(keys(self.orbits(rows_of_keys(found, len(self.sizes)))))
 
     @cached_property
     def is_trivial(self) -> bool:
