@@ -106,7 +106,8 @@ def pair_mask(kernel: Kernel, interactions: Stated | None) -> Mask:
     mask = between_factors(kernel.factor_of)
     if interactions is None:
         return mask
-    allowed = between_variables(interactions, kernel.names) | np.eye(kernel.variables, dtype=bool)
+    allowed = kernel.closed(between_variables(interactions, kernel.names))
+    allowed = allowed | np.eye(kernel.variables, dtype=np.bool_)
     return np.asarray(mask & allowed[np.ix_(kernel.variable_of, kernel.variable_of)])
 
 
@@ -121,7 +122,9 @@ def paired_gram(
         return np.column_stack([singles, singles[:, first] * singles[:, second]])
 
     right = paired(single_of_hot(kernel, w, hot)).T
-    return np.asarray(scale * (1.0 + paired(single(kernel, w, rows)) @ right))
+    images = kernel.images(rows)
+    left = sum(paired(single(kernel, w, image)) for image in images) / len(images)
+    return np.asarray(scale * (1.0 + left @ right))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Rows
+from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Block, Encoding
 
 # Rounding in the spectral sum is about 1e-16; entries of T below this are not told from zero.
@@ -179,6 +179,13 @@ class Kernel:
             held[:, part.variables] = part.levels[:, 0] + rows[:, part.variables]
         return held
 
+    def rows_of(self, hot: Floats) -> Rows:
+        """The rows of one-hot rows: the inverse of `onehot`."""
+        rows = np.zeros((len(hot), self.variables), dtype=np.int64)
+        for part in self.parts:
+            rows[:, part.variables] = hot[:, part.levels].argmax(axis=2)
+        return rows
+
     def weights(self, beta: Floats) -> Floats:
         """w of each feature, (D,)."""
         return np.exp(-beta[self.factor_of] * self.lam)
@@ -242,7 +249,7 @@ class Kernel:
         return np.exp(self.sum_tables(log_tables, rows, hot))
 
     def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
-        """The full kernel, (A, B): the product, averaged over symmetries where there are any."""
+        """The full kernel, (A, B): the product, or what symmetries make of it."""
         return self.product(log_tables, rows, hot)
 
     def diagonal(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
@@ -270,6 +277,16 @@ class Kernel:
     def hot_images(self, hot: Floats) -> list[Floats]:
         """The same for one-hot rows (N, L), one array per symmetry."""
         return [hot]
+
+    def roots(self, log_tables: Sequence[Floats], rows: Rows) -> Floats | None:
+        """(A,): what the average over the symmetries was divided by at each row; None where
+        there was none."""
+        del log_tables, rows
+        return None
+
+    def closed(self, allowed: Mask) -> Mask:
+        """(variables, variables): these pairs and what the symmetries make of them."""
+        return allowed
 
     def tied(self, values: Floats) -> Floats:
         """A coordinate per factor (and more after these): averaged where symmetries tie them."""

@@ -389,7 +389,9 @@ class Optimizer:
         now = self._state
         if now is before:
             return chosen
-        if now.has_taken(self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"):
+        if now.has_taken(
+            self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"
+        ):
             raise Taken("another process took a point that was about to be suggested")
         if now.history.same_results(before.history):
             return replace(chosen, fresh=chosen.fresh or now.fresh)

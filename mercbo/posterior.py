@@ -17,6 +17,9 @@ W0 F' diag(v) F between factors.
 
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
+
+Where the space has symmetries, what is drawn is the averaged function h of `averaging.py`, of which
+the data are y r: its values hold in the acquisition problem, and paths are divided by r again.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from mercbo.inference import Data, Hyper
 from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
-from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
+from mercbo.samples import GeneralSample, KernelSum, Lift, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -50,21 +53,40 @@ class Posterior:
         self.hyper = hyper
         self.kernel = data.kernel
         self.w = self.kernel.weights(hyper.beta)
-        self.scale = float(hyper.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.tables = self.kernel.log_tables(hyper.beta)
+        self.lift = self._made_lift()
+        # the amplitude of what is drawn
+        self.amplitude = hyper.amplitude / (1.0 if self.lift is None else self.lift.reference**2)
+        self.scale = float(self.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.centred = data.y - hyper.mean
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
 
+    def _made_lift(self) -> Lift | None:
+        """What divides a drawn function, where there are symmetries."""
+        roots = self.kernel.roots(self.tables, self.data.rows)
+        if roots is None:
+            return None
+        reference = float(np.sqrt(np.mean(roots**2))) if len(roots) else 1.0
+        return Lift(self.kernel, self.tables, self.hyper.mean, reference)
+
     # -- covariances ---------------------------------------------------------------------------
 
-    def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
-        """Covariance of the part of order <= m."""
+    def _drawn(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
+        """Covariance of the part of order <= m of what is drawn."""
         w, scale = self.w * spread, self.scale
         if self.model.interactions is not None:
             return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
         return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+
+    def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
+        """Covariance of the part of order <= m of the function."""
+        drawn = self._drawn(rows, hot, spread)
+        if self.lift is None:
+            return drawn
+        right = self.lift.roots(self.kernel.rows_of(hot))
+        return np.asarray(drawn / self.lift.roots(rows)[:, np.newaxis] / right)
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         """Covariance of the modelled function: all orders, or only those of the features."""
@@ -174,18 +196,24 @@ class Posterior:
             return QuadraticSample(self.kernel, self.w, low, low, None)
         plain = (self._pair_spread > 0).astype(np.float64)
         rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
-        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
+        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift)
 
     def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
+        """v, divided by the roots at the data where there are symmetries: what is drawn is that
+        many times the function."""
         eta = self._eta.lower @ rng.standard_normal(len(self.data))
-        return self._sigma.solve(self.centred - prior_at_data - eta)
+        if self.lift is None:
+            return self._sigma.solve(self.centred - prior_at_data - eta)
+        roots = self.lift.roots(self.data.rows)
+        v = self._sigma.solve(self.centred - prior_at_data / roots - eta)
+        return np.asarray(v / roots)
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
         images = self.kernel.images(self.data.rows)
         hot = self.data.hot
         if len(images) > 1:
             hot = self.kernel.onehot(images.reshape(-1, images.shape[2]))
-        weights = np.tile(self.hyper.amplitude / len(images) * v, len(images))
+        weights = np.tile(self.amplitude / len(images) * v, len(images))
         return KernelSum(self.kernel, self.tables, hot, weights)
 
     @cached_property
@@ -235,9 +263,11 @@ class Posterior:
             return self.hyper.mean + self._features(rows) @ theta
 
         def beyond(rows: Rows) -> Floats:
-            return self._kernel_sum(v).value(rows) - self._low(rows, self.data.hot, 1.0) @ v
+            return self._kernel_sum(v).value(rows) - self._drawn(rows, self.data.hot, 1.0) @ v
 
-        return GeneralSample(self.kernel, low, beyond if self.model.refines else None)
+        if not self.model.refines:
+            return GeneralSample(self.kernel, low, None)
+        return GeneralSample(self.kernel, low, beyond, self.lift)
 
     def _features(self, rows: Rows) -> Floats:
         images = self.kernel.images(rows)

@@ -55,21 +55,26 @@ class Predictor:
         old = self.kernel.held(rows)[which, self.kernel.level_variable[level]]
         moved = np.zeros((len(which), len(self.hot)))
         for hot, factors in self._images:
-            cross = self.kernel.product(self.tables, rows, hot)
+            cross = self.amplitude * self.kernel.product(self.tables, rows, hot)
             moved += cross[which] * np.exp(factors[level] - factors[old])
-        moved *= self.amplitude / len(self._images)
-        return self._moments(moved, self.amplitude * self._diagonal(rows, which, level, old))
+        if self._roots is not None:
+            moved /= len(self._images) * self._roots
+            moved /= self._roots_around(rows, which, level)[:, np.newaxis]
+        own = self.amplitude * self.kernel.diagonal(self.tables, rows)
+        diagonal = own[which] * np.exp(self._own[level] - self._own[old])
+        return self._moments(moved, diagonal)
 
-    def _diagonal(self, rows: Rows, which: Index, level: Index, old: Index) -> Floats:
-        """(M,): the kernel between each neighbour and itself."""
-        if len(self._images) == 1:
-            own = self.kernel.diagonal(self.tables, rows)
-            return np.asarray(own[which] * np.exp(self._own[level] - self._own[old]))
+    def _roots_around(self, rows: Rows, which: Index, level: Index) -> Floats:
         # between a neighbour and its image several factors have changed
         moved = rows[which]
         at = self.kernel.level_variable[level]
         moved[np.arange(len(moved)), at] = self.kernel.level_value[level]
-        return self.kernel.diagonal(self.tables, moved)
+        return np.asarray(self.kernel.roots(self.tables, moved))
+
+    @cached_property
+    def _roots(self) -> Floats | None:
+        """What covariances with each result are divided by where there are symmetries."""
+        return self.kernel.roots(self.tables, self.kernel.rows_of(self.hot))
 
     def _moments(self, cross: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
         half = self.sigma.half_solve(cross.T)

@@ -9,7 +9,8 @@
 A sample has two values at a point. `value` is the drawn function of order <= m, which the
 acquisition problem holds. `path` is the drawn function with what the data say of *all* orders:
 prior draw of order <= m plus k(x, X) v (design: pathwise refinement). Without refinement the two
-are the same function.
+are the same function. Where the space has symmetries, both are first of the averaged function h
+(`averaging.py`); the path is then divided by its root r, as the model is.
 """
 
 from __future__ import annotations
@@ -67,6 +68,35 @@ class KernelSum:
         return out
 
 
+@dataclass(frozen=True)
+class Lift:
+    """From h to the function that the model describes: x -> mean + (h(x) - mean) / r(x)."""
+
+    kernel: Kernel
+    tables: Sequence[Floats]
+    mean: float
+    reference: float  # r is in units of this, so that h is about as large as the function
+
+    def roots(self, rows: Rows) -> Floats:
+        return np.asarray(self.kernel.roots(self.tables, rows)) / self.reference
+
+    def value(self, rows: Rows, averaged: Floats) -> Floats:
+        return np.asarray(self.mean + (averaged - self.mean) / self.roots(rows))
+
+    def neighbours(self, rows: Rows, averaged: Floats) -> Floats:
+        """The same for neighbour tables (P, L)."""
+        roots = self.roots(neighbours_of(self.kernel, rows)).reshape(averaged.shape)
+        return np.asarray(self.mean + (averaged - self.mean) / roots)
+
+
+def neighbours_of(kernel: Kernel, rows: Rows) -> Rows:
+    """(P * L, n): each row with one variable at the value of each level."""
+    moved = np.repeat(rows, kernel.levels, axis=0)
+    at = np.tile(np.arange(kernel.levels), len(rows))
+    moved[np.arange(len(moved)), kernel.level_variable[at]] = kernel.level_value[at]
+    return moved
+
+
 def quadratic_neighbours(
     kernel: Kernel, w: Floats, coefficients: Coefficients, rows: Rows
 ) -> Floats:
@@ -99,6 +129,7 @@ class QuadraticSample:
     low: Coefficients
     rest: Coefficients
     data_part: KernelSum | None
+    lift: Lift | None = None
 
     def value(self, rows: Rows) -> Floats:
         return self.low.value(single(self.kernel, self.w, rows))
@@ -106,13 +137,15 @@ class QuadraticSample:
     def path(self, rows: Rows) -> Floats:
         if self.data_part is None:
             return self.value(rows)
-        return self.rest.value(single(self.kernel, self.w, rows)) + self.data_part.value(rows)
+        path = self.rest.value(single(self.kernel, self.w, rows)) + self.data_part.value(rows)
+        return path if self.lift is None else self.lift.value(rows, path)
 
     def path_neighbours(self, rows: Rows) -> Floats:
         if self.data_part is None:
             return quadratic_neighbours(self.kernel, self.w, self.low, rows)
         rest = quadratic_neighbours(self.kernel, self.w, self.rest, rows)
-        return rest + self.data_part.neighbours(rows)
+        around = rest + self.data_part.neighbours(rows)
+        return around if self.lift is None else self.lift.neighbours(rows, around)
 
 
 @dataclass(frozen=True)
@@ -122,6 +155,7 @@ class GeneralSample:
     kernel: Kernel
     low: Callable[[Rows], Floats]
     beyond: Callable[[Rows], Floats] | None
+    lift: Lift | None = None
 
     def value(self, rows: Rows) -> Floats:
         parts = [self.low(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
@@ -131,10 +165,9 @@ class GeneralSample:
         if self.beyond is None:
             return self.value(rows)
         parts = [self.beyond(rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)]
-        return np.asarray(self.value(rows) + np.concatenate([np.zeros(0), *parts]))
+        path = np.asarray(self.value(rows) + np.concatenate([np.zeros(0), *parts]))
+        return path if self.lift is None else self.lift.value(rows, path)
 
     def path_neighbours(self, rows: Rows) -> Floats:
-        moved = np.repeat(rows, self.kernel.levels, axis=0)
-        at = np.tile(np.arange(self.kernel.levels), len(rows))
-        moved[np.arange(len(moved)), self.kernel.level_variable[at]] = self.kernel.level_value[at]
+        moved = neighbours_of(self.kernel, rows)
         return self.path(moved).reshape(len(rows), self.kernel.levels)

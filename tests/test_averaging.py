@@ -26,6 +26,7 @@ from mercbo.inference import Data, Hyper, fit_hmc, fit_map, log_density, pack, u
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
+from tests.moments import Given, exact_moments
 
 LETTERS = Categorical(list("ACGT"))
 CODED = Categorical(list("ACGT"), encoding="binary")
@@ -108,6 +109,9 @@ def test_the_averaged_kernel_is_a_covariance_of_symmetric_functions(space: Space
     np.testing.assert_allclose(gram, gram.T, rtol=1e-9)
     assert np.linalg.eigvalsh(gram).min() > -1e-9
     np.testing.assert_allclose(np.diag(gram), kernel.diagonal(tables, rows), rtol=1e-9)
+    # points that are their own image are no more uncertain than without symmetries
+    plain = Kernel(Encoding(space)).diagonal(tables, rows)
+    np.testing.assert_allclose(np.diag(gram), plain, rtol=1e-9)
     for image in kernel.images(rows):
         np.testing.assert_allclose(kernel.gram(tables, rows, kernel.onehot(image)), gram, rtol=1e-8)
 
@@ -182,8 +186,28 @@ def test_neighbours_are_what_the_points_themselves_are(space: Space) -> None:
     np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved), atol=1e-8)
 
 
+def averaged_gram(space: Space, hyper: Hyper, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """K_G between rows, written out."""
+    plain = Kernel(Encoding(space))
+    tables = plain.log_tables(hyper.beta)
+    images = space.group.images(rows)
+    return np.mean([plain.product(tables, i, plain.onehot(others)) for i in images], axis=0)
+
+
+def test_the_kernel_is_the_average_divided_by_its_roots(space: Space) -> None:
+    kernel, rows = kernel_for(space), space.enumerate_rows()[:64]
+    hyper = Hyper(tied_beta(kernel), 1.0, 0.1, 0.0)
+    tables = kernel.log_tables(hyper.beta)
+    averaged = averaged_gram(space, hyper, rows, rows)
+    root = np.sqrt(np.diag(averaged) / Kernel(Encoding(space)).diagonal(tables, rows))
+    np.testing.assert_allclose(kernel.roots(tables, rows), root, rtol=1e-9)
+    found = kernel.gram(tables, rows, kernel.onehot(rows))
+    np.testing.assert_allclose(found, averaged / np.outer(root, root), rtol=1e-9)
+
+
 def test_the_mean_is_that_of_plain_regression_on_all_images() -> None:
-    """Every result told at all its images, with as many times the noise, has the same mean."""
+    """Every result told at all its images, with as many times the noise, has the same mean: that
+    of the averaged function, of which the results are r times the function's."""
     space = SPACES["spins"]
     posterior = posterior_of(space, Model())
     data, hyper, count = posterior.data, posterior.hyper, len(space.group)
@@ -191,29 +215,63 @@ def test_the_mean_is_that_of_plain_regression_on_all_images() -> None:
     images = space.group.images(data.rows).reshape(-1, len(space))
     tables = plain.log_tables(hyper.beta)
     hot = plain.onehot(images)
+    root = data.kernel.roots(tables, data.rows)
     sigma = hyper.amplitude * plain.gram(tables, images, hot)
-    sigma += count * hyper.noise * np.eye(len(images))
-    alpha = np.linalg.solve(sigma, np.tile(data.y, count) - hyper.mean)
+    sigma += np.diag(np.tile(count * hyper.noise * root**2, count))
+    alpha = np.linalg.solve(sigma, np.tile((data.y - hyper.mean) * root, count))
     rows = space.enumerate_rows()
-    wanted = hyper.mean + hyper.amplitude * plain.gram(tables, rows, hot) @ alpha
+    wanted = hyper.amplitude * plain.gram(tables, rows, hot) @ alpha
+    wanted = hyper.mean + wanted / data.kernel.roots(tables, rows)
     np.testing.assert_allclose(posterior.predict(rows)[0], wanted, atol=1e-9)
 
 
-def test_draws_have_the_averaged_covariance() -> None:
-    """Without data, order 2 of 3 spins with a flip: the sample covariance of many draws."""
-    space = Space.binary(3, symmetries=[Flip()])
-    kernel = kernel_for(space)
-    data = Data(kernel, np.zeros((0, 3), dtype=np.int64), np.zeros(0))
-    hyper = tied_hyper(data)
-    posterior = Posterior(Model(refine=False), data, hyper)
-    rows, rng, count = space.enumerate_rows(), np.random.default_rng(0), 4000
-    drawn = np.array([posterior.draw(rng=rng).value(rows) for _ in range(count)])
-    w = kernel.weights(hyper.beta)
-    wanted = kernel.truncated_gram(w, posterior.scale, 2, rows, kernel.onehot(rows))
-    found = drawn.T @ drawn / count
-    # the variance of a product of two normal variables of variance s is at most 2 s^2
-    tolerance = 5 * np.sqrt(2.0 / count) * wanted.max()
-    np.testing.assert_allclose(found, wanted, atol=tolerance)
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("mode", ["projected", "truncated"])
+def test_law_3_draws_have_the_exact_moments(mode: str, order: int) -> None:
+    """Mean and covariance of the part of order <= m of the averaged function given the data."""
+    space = Space.binary(4, symmetries=[Flip(["x1", "x3"]), Reversal()])
+    posterior = posterior_of(space, Model(posterior=mode, order=order, refine=False), size=6)
+    data, hyper, rows = posterior.data, posterior.hyper, space.enumerate_rows()
+    kernel, w = data.kernel, data.kernel.weights(hyper.beta)
+    tables = kernel.log_tables(hyper.beta)
+    reference = np.sqrt(np.mean(kernel.roots(tables, data.rows) ** 2))
+    root = kernel.roots(tables, data.rows) / reference
+    amplitude = hyper.amplitude / reference**2
+
+    def low(some: np.ndarray, others: np.ndarray) -> np.ndarray:
+        plain, scale = Kernel(Encoding(space)), amplitude * np.exp(kernel.log_scale(w))
+        images = space.group.images(some)
+        parts = [plain.truncated_gram(w, scale, order, i, plain.onehot(others)) for i in images]
+        return np.mean(parts, axis=0)
+
+    observed = low(data.rows, data.rows)
+    if mode == "projected":
+        observed = amplitude * averaged_gram(space, hyper, data.rows, data.rows)
+    sigma = observed / np.outer(root, root) + hyper.noise * np.eye(len(data))
+    cross = low(rows, data.rows) / root
+    gain = cross @ np.linalg.inv(sigma)
+    mean, cov = exact_moments(lambda rng: posterior.draw(rng=rng).value(rows))
+    np.testing.assert_allclose(mean, hyper.mean + gain @ (data.y - hyper.mean), atol=1e-8)
+    np.testing.assert_allclose(cov, low(rows, rows) - gain @ cross.T, atol=1e-8)
+
+
+def test_paths_have_the_mean_of_the_predictions(space: Space) -> None:
+    posterior = posterior_of(space, Model())
+    rows = space.sample_rows(20, rng=np.random.default_rng(3))
+    path = posterior.draw(rng=Given()).path(rows)  # type: ignore[arg-type]
+    np.testing.assert_allclose(path, posterior.predict(rows)[0], atol=1e-8)
+
+
+def test_stated_interactions_are_closed_under_the_symmetries() -> None:
+    space = Space.binary(4, symmetries=[CyclicShift()])
+    posterior = posterior_of(space, Model(interactions=[["x0", "x1"]]))
+    sample = posterior.draw(rng=np.random.default_rng(0))
+    encoding = Encoding(space)
+    draw = Draw(space, encoding, encoding, sample, np.zeros((0, 4), dtype=np.int64))
+    assert len(draw.bqm.quadratic) == 4
+    rows = space.enumerate_rows()
+    for image in space.group.images(rows):
+        np.testing.assert_allclose(sample.value(image), sample.value(rows), atol=1e-9)
 
 
 def test_the_bridge_holds_for_symmetric_draws(space: Space) -> None:
