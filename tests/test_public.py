@@ -32,7 +32,8 @@ LAYERS = [
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
     "quadratic", "design", "acquisition", "history", "surrogate", "asking", "anova", "crossval",
-    "explain", "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors", "progress",
+    "explain", "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors",
+    "progress",
     "campaign", "driver", "plots", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.
