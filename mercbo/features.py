@@ -172,7 +172,7 @@ def quadratic(
     `encoding` is the kernel's own or the native layout of the same space. Couplings inside a
     one-hot group never act on a feasible point and are left out.
     """
-    origin, slope = _affine(kernel, w, encoding)
+    origin, slope = affine(kernel, w, encoding)
     bent = coefficients.pair @ origin
     linear = slope @ (coefficients.main + bent)
     coupling = slope @ coefficients.pair @ slope.T
@@ -185,7 +185,7 @@ def quadratic(
     return Quadratic(float(offset), linear, 0.5 * (coupling + coupling.T))
 
 
-def _affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Floats]:
+def affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Floats]:
     """F = origin + q @ slope: origin (D,), slope (B, D)."""
     origin = np.zeros(kernel.features)
     slope = np.zeros((encoding.width, kernel.features))

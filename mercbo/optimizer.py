@@ -157,6 +157,11 @@ class Optimizer:
             raise SettingError(
                 "inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'"
             )
+        if not space.group.is_trivial and self.model.terms is not None:
+            raise SettingError(
+                f"terms={self.model.terms} are not averaged over symmetries; state none of them, "
+                "or leave terms away"
+            )
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._state = State(History.empty(len(space)))

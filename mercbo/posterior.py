@@ -18,6 +18,9 @@ W0 F' diag(v) F between factors.
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
 
+With `Model(terms=...)` a draw also has some terms of order 3 or 4 (`higher.py`): Phi then is that
+of order <= 2 and of these, and all else holds as it is.
+
 Where the space has symmetries, what is drawn is the averaged function h of `averaging.py`, of which
 the data are y r: its values hold in the acquisition problem, and paths are divided by r again.
 """
@@ -31,12 +34,21 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.errors import SettingError
-from mercbo.features import Coefficients, mercer, pair_mask, paired_gram, single, term_count
+from mercbo.features import (
+    Coefficients,
+    mercer,
+    pair_mask,
+    paired_gram,
+    single,
+    single_of_hot,
+    term_count,
+)
+from mercbo.higher import Terms, select
 from mercbo.inference import Data, Hyper
 from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
-from mercbo.samples import GeneralSample, KernelSum, Lift, QuadraticSample, Sample
+from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -78,7 +90,11 @@ class Posterior:
         w, scale = self.w * spread, self.scale
         if self.model.interactions is not None:
             return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
-        return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+        if self.model.terms is None:
+            return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+        left = self._kept.products(single(self.kernel, w, rows))
+        right = self._kept.products(single_of_hot(self.kernel, w, hot))
+        return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
 
     def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
         """Covariance of the part of order <= m of the function."""
@@ -185,18 +201,31 @@ class Posterior:
 
     def draw(self, *, rng: np.random.Generator) -> Sample:
         """One function from the posterior."""
-        return self._draw_general(rng) if self.model.order > 2 else self._draw_quadratic(rng)
+        general = self.model.order > 2 and self.model.terms is None
+        return self._draw_general(rng) if general else self._draw_quadratic(rng)
 
     def _draw_quadratic(self, rng: np.random.Generator) -> Sample:
         start = self._prior_coefficients(rng)
-        v = self._weights_of_data(start.value(self._singles), rng)
+        at_data = start.value(self._singles)
+        theta = None
+        if self.model.terms is not None:
+            theta = self._root * rng.standard_normal(len(self._kept))
+            at_data = at_data + self._kept_at_data @ theta
+        v = self._weights_of_data(at_data, rng)
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
         low = start + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+        higher = rest_of_higher = None
+        if theta is not None:
+            told = self.scale * (self._kept_at_data.T @ v)
+            higher = Higher(self.kernel, self.w, self._kept, theta + told)
+            rest_of_higher = Higher(self.kernel, self.w, self._kept, theta)
         if not self.model.refines:
-            return QuadraticSample(self.kernel, self.w, low, low, None)
+            return QuadraticSample(self.kernel, self.w, low, low, None, higher=higher)
         plain = (self._pair_spread > 0).astype(np.float64)
         rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
-        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift)
+        return QuadraticSample(
+            self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
+        )
 
     def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
         """v, divided by the roots at the data where there are symmetries: what is drawn is that
@@ -216,9 +245,28 @@ class Posterior:
         weights = np.tile(self.amplitude / len(images) * v, len(images))
         return KernelSum(self.kernel, self.tables, hot, weights)
 
+    @property
+    def _root(self) -> float:
+        """The prior standard deviation of a coefficient of F and of its products."""
+        return float(np.sqrt(self.scale))
+
     @cached_property
     def _singles(self) -> Floats:
         return single(self.kernel, self.w, self.data.rows)
+
+    @cached_property
+    def _kept(self) -> Terms:
+        """The terms above order 2 that draws have, by the posterior mean."""
+        alpha, count = self._sigma.solve(self.centred), self.model.terms
+        assert count is not None
+        return select(
+            self.kernel, self.w, self._singles, alpha, order=self.model.order, count=count
+        )
+
+    @cached_property
+    def _kept_at_data(self) -> Floats:
+        """(N, T)."""
+        return self._kept.products(self._singles)
 
     @cached_property
     def _pair_spread(self) -> Floats:
@@ -233,7 +281,7 @@ class Posterior:
         return pair_mask(self.kernel, self.model.interactions)
 
     def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
-        root, d = np.sqrt(self.scale), len(self.w)
+        root, d = self._root, len(self.w)
         constant = float(root * rng.standard_normal())
         main = root * np.sqrt(self.spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
@@ -276,4 +324,4 @@ class Posterior:
     def _own_features(self, rows: Rows) -> Floats:
         singles = single(self.kernel, self.w * self.spread, rows)
         phi = mercer(singles, self.kernel.factor_of, self.model.order)
-        return float(np.sqrt(self.scale)) * phi
+        return self._root * phi

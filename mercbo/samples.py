@@ -15,7 +15,7 @@ are the same function. Where the space has symmetries, both are first of the ave
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,8 @@ import numpy as np
 
 from mercbo.arrays import Floats, Rows
 from mercbo.features import Coefficients, single
-from mercbo.kernel import Kernel
+from mercbo.higher import Terms
+from mercbo.kernel import Kernel, Part
 
 # Neighbours of a general function are evaluated this many rows at a time.
 CHUNK = 64
@@ -97,6 +98,48 @@ def neighbours_of(kernel: Kernel, rows: Rows) -> Rows:
     return moved
 
 
+@dataclass(frozen=True)
+class Higher:
+    """x -> sum over terms of three or four factors of a coefficient times the term."""
+
+    kernel: Kernel
+    w: Floats
+    terms: Terms
+    coefficients: Floats  # (T,)
+
+    def value(self, rows: Rows) -> Floats:
+        singles = single(self.kernel, self.w, rows)
+        return np.asarray(self.terms.products(singles) @ self.coefficients)
+
+    def neighbours(self, rows: Rows) -> Floats:
+        """(P, L)."""
+        if any(part.factors.shape[1] > 1 for part in self.kernel.parts):
+            # bits of one variable move together: a term may have several of them
+            moved = self.value(neighbours_of(self.kernel, rows))
+            return moved.reshape(len(rows), self.kernel.levels)
+        singles = single(self.kernel, self.w, rows)
+        fields = self.terms.fields(singles, self.coefficients)
+        out = np.repeat(self.value(rows)[:, np.newaxis], self.kernel.levels, axis=1)
+        for part, _, _, change in changes(self.kernel, self.w, fields, rows):
+            out[:, part.levels] += change
+        return out
+
+
+def changes(
+    kernel: Kernel, w: Floats, fields: Floats, rows: Rows
+) -> Iterator[tuple[Part, Floats, Floats, Floats]]:
+    """Per part its features at each value (v, k, d) and at the rows (P, v, d), and how a function
+    of these fields (P, D) changes (P, v, k) where one variable takes another value."""
+    for part in kernel.parts:
+        if part.features.size == 0:
+            continue
+        psi = part.psi * np.sqrt(w[part.features])[:, np.newaxis, :]
+        here = psi[np.arange(len(part.variables)), rows[:, part.variables]]
+        field = fields[:, part.features]
+        change = (field.transpose(1, 0, 2) @ psi.transpose(0, 2, 1)).transpose(1, 0, 2)
+        yield part, psi, here, change - np.einsum("pvd,pvd->pv", field, here)[:, :, np.newaxis]
+
+
 def quadratic_neighbours(
     kernel: Kernel, w: Floats, coefficients: Coefficients, rows: Rows
 ) -> Floats:
@@ -104,14 +147,7 @@ def quadratic_neighbours(
     singles = single(kernel, w, rows)
     fields = coefficients.main + singles @ coefficients.pair  # (P, D)
     out = np.repeat(coefficients.value(singles)[:, np.newaxis], kernel.levels, axis=1)
-    for part in kernel.parts:
-        if part.features.size == 0:
-            continue
-        psi = part.psi * np.sqrt(w[part.features])[:, np.newaxis, :]  # (v, k, d)
-        here = psi[np.arange(len(part.variables)), rows[:, part.variables]]  # (P, v, d)
-        field = fields[:, part.features]
-        change = (field.transpose(1, 0, 2) @ psi.transpose(0, 2, 1)).transpose(1, 0, 2)
-        change = change - np.einsum("pvd,pvd->pv", field, here)[:, :, np.newaxis]
+    for part, psi, here, change in changes(kernel, w, fields, rows):
         if part.factors.shape[1] > 1:  # bits of one variable move together and interact
             own = coefficients.pair[part.features[:, :, np.newaxis], part.features[:, np.newaxis]]
             step = psi - here[:, :, np.newaxis, :]  # (P, v, k, d)
@@ -122,7 +158,8 @@ def quadratic_neighbours(
 
 @dataclass(frozen=True)
 class QuadraticSample:
-    """A sample of order <= 2: coefficients, and the same with the data's part taken out."""
+    """A sample of order <= 2, with or without some terms of higher order: coefficients, and the
+    same with the data's part taken out."""
 
     kernel: Kernel
     w: Floats
@@ -130,21 +167,29 @@ class QuadraticSample:
     rest: Coefficients
     data_part: KernelSum | None
     lift: Lift | None = None
+    higher: Higher | None = None
+    higher_rest: Higher | None = None
 
     def value(self, rows: Rows) -> Floats:
-        return self.low.value(single(self.kernel, self.w, rows))
+        low = self.low.value(single(self.kernel, self.w, rows))
+        return low if self.higher is None else low + self.higher.value(rows)
 
     def path(self, rows: Rows) -> Floats:
         if self.data_part is None:
             return self.value(rows)
         path = self.rest.value(single(self.kernel, self.w, rows)) + self.data_part.value(rows)
+        if self.higher_rest is not None:
+            path = path + self.higher_rest.value(rows)
         return path if self.lift is None else self.lift.value(rows, path)
 
     def path_neighbours(self, rows: Rows) -> Floats:
-        if self.data_part is None:
-            return quadratic_neighbours(self.kernel, self.w, self.low, rows)
-        rest = quadratic_neighbours(self.kernel, self.w, self.rest, rows)
-        around = rest + self.data_part.neighbours(rows)
+        plain = self.data_part is None
+        low, higher = (self.low, self.higher) if plain else (self.rest, self.higher_rest)
+        around = quadratic_neighbours(self.kernel, self.w, low, rows)
+        if self.data_part is not None:
+            around = around + self.data_part.neighbours(rows)
+        if higher is not None:
+            around = around + higher.neighbours(rows)
         return around if self.lift is None else self.lift.neighbours(rows, around)
 
 

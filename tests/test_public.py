@@ -27,7 +27,7 @@ PUBLIC = {
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
     "symmetry", "region", "export", "feasible", "space", "frames", "results", "kernel",
-    "averaging", "interactions", "features", "linalg",
+    "averaging", "interactions", "features", "higher", "reduction", "linalg",
     "warp", "inference",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
