@@ -31,8 +31,8 @@ LAYERS = [
     "warp", "inference",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
-    "quadratic", "design", "acquisition", "history", "surrogate", "asking", "anova", "crossval",
-    "explain", "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors",
+    "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
+    "events", "snapshot", "processes", "store", "asking", "optimizer", "interchange", "executors",
     "progress",
     "campaign", "driver", "plots", "testing",
 ]  # fmt: skip
