@@ -150,6 +150,7 @@ def test_the_gradient_of_the_density_is_that_of_tied_coordinates(space: Space) -
     np.testing.assert_allclose(gradient @ along, change / (2 * step), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_fits_keep_contrasts_tied() -> None:
     data = some_data(SPACES["spins"], 16)
     fitted = fit_map(data, None)

@@ -155,6 +155,7 @@ def feasible_rows(space: Space) -> np.ndarray:
     return rows[space.region.allows(rows)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["graph-cut", "cp-sat", "annealing", "exhaustive"])
 def test_backends_take_such_draws(space: Space, backend: str) -> None:
     opt = told(space, Model(order=4, terms=2), size=6, backend=backend)

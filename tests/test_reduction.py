@@ -76,6 +76,7 @@ def test_low_orders_need_no_products() -> None:
     np.testing.assert_allclose(made.form.energy(bits), wanted)
 
 
+@pytest.mark.slow
 def test_the_reduction_does_not_hang_on_the_order_of_hashes() -> None:
     """Law 6: the same products in another process, which hashes strings otherwise."""
     code = (
