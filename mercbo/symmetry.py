@@ -202,7 +202,7 @@ class Group:
     """All maps that some symmetries of a space's variables generate."""
 
     def __init__(self, variables: Variables, symmetries: Sequence[Stated]) -> None:
-        self.variables = variables
+        self.variables = dict(variables)  # a plain one can be sent to other processes
         self.sizes = np.array([v.size for v in variables.values()], dtype=np.int64)
         self.start = np.concatenate([[0], np.cumsum(self.sizes)])
         made = [

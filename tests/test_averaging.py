@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,14 @@ def tied_hyper(data: Data) -> Hyper:
 def test_a_space_without_symmetries_keeps_its_kernel() -> None:
     plain = Space.binary(3)
     assert type(kernel_of(Encoding(plain), plain.group)) is Kernel
+
+
+def test_the_kernel_can_be_sent_to_other_processes(space: Space) -> None:
+    kernel, rows = kernel_for(space), space.enumerate_rows()[:9]
+    again = pickle.loads(pickle.dumps(kernel))
+    tables = kernel.log_tables(tied_beta(kernel))
+    here, there = (each.gram(tables, rows, each.onehot(rows)) for each in (kernel, again))
+    np.testing.assert_array_equal(here, there)
 
 
 def test_the_product_kernel_with_tied_contrasts_is_invariant(space: Space) -> None:
