@@ -23,7 +23,7 @@ covariance costs as many of K as G has elements; the matrices that are factored 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,9 @@ from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Encoding
 from mercbo.kernel import Kernel
 from mercbo.symmetry import Group, factor_map
+
+# Entries of a covariance with images that are held at a time.
+ENTRIES = 1 << 16
 
 
 def kernel_of(encoding: Encoding, group: Group) -> Kernel:
@@ -78,29 +81,28 @@ class Averaged(Kernel):
 
     def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
         total = np.zeros((len(rows), len(hot)))
-        for image in self.images(rows):
-            total += self.product(log_tables, image, hot)
+        for images in self._stacks(rows, len(hot)):
+            total += self.product(log_tables, _flat(images), hot).reshape(-1, *total.shape).sum(0)
         total /= len(self.group) * self.roots(log_tables, rows)[:, np.newaxis]
         return np.asarray(total / self.roots(log_tables, self.rows_of(hot)))
 
     def _average(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
         """(A,): K_G between each row and itself."""
-        total = np.zeros(len(rows))
-        for image in self.images(rows):
-            logs = np.zeros(len(rows))
-            for part, table in zip(self.parts, log_tables, strict=True):
-                at = np.arange(len(part.variables))
-                logs += table[at, image[:, part.variables], rows[:, part.variables]].sum(axis=1)
-            total += np.exp(logs)
-        return total / len(self.group)
+        images = self.images(rows)
+        logs = np.zeros(images.shape[:2])
+        for part, table in zip(self.parts, log_tables, strict=True):
+            at = np.arange(len(part.variables))
+            logs += table[at, images[:, :, part.variables], rows[:, part.variables]].sum(axis=2)
+        return np.asarray(np.exp(logs).mean(axis=0))
 
     def truncated_gram(
         self, w: Floats, scale: float, order: int, rows: Rows, hot: Floats
     ) -> Floats:
         """That of h."""
         total = np.zeros((len(rows), len(hot)))
-        for image in self.images(rows):
-            total += super().truncated_gram(w, scale, order, image, hot)
+        for images in self._stacks(rows, len(hot)):
+            found = super().truncated_gram(w, scale, order, _flat(images), hot)
+            total += found.reshape(-1, *total.shape).sum(axis=0)
         return total / len(self.group)
 
     def slopes(
@@ -112,10 +114,18 @@ class Averaged(Kernel):
         by_root = (pull * gram).sum(axis=1)
         inner = amplitude * pull / np.outer(root, root) - np.diag(by_root / average)
         total = self.contract(gradients, np.diag(by_root), hot)
-        for image in self.images(rows):
-            weight = inner * self.product(tables, image, hot) / len(self.group)
-            total += self.contract(gradients, weight, hot, self.onehot(image))
+        for images in self._stacks(rows, len(hot)):
+            found = self.product(tables, _flat(images), hot).reshape(-1, *inner.shape)
+            weight = _flat(inner * found / len(self.group))
+            total += self.contract(gradients, weight, hot, self.onehot(_flat(images)))
         return total
+
+    def _stacks(self, rows: Rows, columns: int) -> Iterator[Rows]:
+        """The images of some rows, as many elements at a time as make arrays of a good size."""
+        images = self.images(rows)
+        step = max(1, ENTRIES // max(len(rows) * columns, 1))
+        for first in range(0, len(images), step):
+            yield images[first : first + step]
 
     # -- what the group does -------------------------------------------------------------------
 
@@ -169,6 +179,11 @@ class Averaged(Kernel):
                 for old, new in zip(before, after[becomes], strict=True):
                     label[label == label[old]] = label[new]
         return np.unique(label, return_inverse=True)[1].astype(np.intp)
+
+
+def _flat(stacked: Any) -> Any:
+    """(a, b, c) -> (a b, c)."""
+    return stacked.reshape(-1, stacked.shape[2])
 
 
 def _inverse(maps: Rows, sizes: Rows) -> Rows:

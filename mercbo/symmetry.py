@@ -220,10 +220,9 @@ class Group:
 
     def images(self, rows: Rows) -> Rows:
         """(|G|, N, n): every row under every element, the rows themselves first."""
-        at = np.arange(len(self.sizes))
-        return np.stack(
-            [maps[at, rows[:, s]] for s, maps in zip(self.source, self.maps, strict=True)]
-        )
+        taken = rows[:, self.source].transpose(1, 0, 2)  # (|G|, N, n)
+        element = np.arange(len(self))[:, np.newaxis, np.newaxis]
+        return np.asarray(self.maps[element, np.arange(len(self.sizes)), taken])
 
     def orbits(self, rows: Rows) -> Rows:
         """The distinct images of all rows, in lexicographic order."""
