@@ -24,6 +24,7 @@ contrast of `kernel.py`:
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,8 +58,9 @@ SCREENING, COLD_ITERATIONS, WARM_ITERATIONS = 10, 40, 12
 COLD_GROWTH = 1.5
 # Above this many results a refit waits until the data have grown by this factor.
 LAZY_FROM, LAZY_GROWTH = 100, 1.02
-# A fit looks at this many results at most: the better half of them, and a spread of the rest.
-MOST_FITTED = 500
+# A fit looks at this many results at most, and what only screens, starts or warps, at fewer: the
+# better half of them, and a spread of the rest.
+MOST_FITTED, MOST_SCREENED = 500, 250
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
@@ -134,14 +136,20 @@ class Data:
         return Data(self.kernel, self.rows, y, error, warp)
 
     def for_fitting(self) -> Data:
-        """The results that a fit looks at: all of them up to `MOST_FITTED`; beyond that half as
-        many of the lowest (those that matter most), and an even spread over the others."""
-        if len(self) <= MOST_FITTED:
+        return self.at_most(MOST_FITTED)
+
+    def for_screening(self) -> Data:
+        return self.at_most(MOST_SCREENED)
+
+    def at_most(self, most: int) -> Data:
+        """All results up to `most` of them; beyond that half as many of the lowest (those that
+        matter most), and an even spread over the others."""
+        if len(self) <= most:
             return self
-        half = MOST_FITTED // 2
+        half = most // 2
         ranked = np.argsort(self.y, kind="stable")
         others = np.sort(ranked[half:])
-        spread = others[np.linspace(0, len(others) - 1, MOST_FITTED - half).astype(np.intp)]
+        spread = others[np.linspace(0, len(others) - 1, most - half).astype(np.intp)]
         chosen = np.concatenate([ranked[:half], spread])
         error = None if self.error is None else self.error[chosen]
         return Data(self.kernel, self.rows[chosen], self.y[chosen], error, self.warp)
@@ -292,8 +300,8 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
         tried.append(climb(fitted, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
         cold = cold or explains_little(fitted, np.exp(tried[0][1][-1]))
     if cold:
-        tried += [climb(fitted, start, SCREENING) for start in cold_starts(data.kernel)]
-        _, best = max(tried, key=lambda pair: pair[0])
+        known = [z for value, z in tried if np.isfinite(value)]
+        best = screened(fitted.for_screening(), known)
         tried.append(climb(fitted, best, COLD_ITERATIONS))
     value, z = max(tried, key=lambda pair: pair[0])
     if not np.isfinite(value):
@@ -303,12 +311,18 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     return Fit((with_mean(data, unpack(data.kernel, z)),), size, seen_cold)
 
 
+def screened(data: Data, known: Sequence[Floats]) -> Floats:
+    """The best of some states and of those that short climbs from fresh starts reach."""
+    tried = [(log_density(data, z)[0], z) for z in known]
+    tried += [climb(data, start, SCREENING) for start in cold_starts(data.kernel)]
+    return max(tried, key=lambda pair: pair[0])[1]
+
+
 def log_evidence(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
     """The density that a short climb from `start` reaches, in the units of unwarped results, and
     where."""
-    fitted = data.for_fitting()
-    value, z = climb(fitted, start, iterations)
-    return value + float(fitted.warp.log_slope(fitted.y).sum()), z
+    value, z = climb(data, start, iterations)
+    return value + float(data.warp.log_slope(data.y).sum()), z
 
 
 def is_recent(previous: Fit, data: Data) -> bool:

@@ -151,14 +151,14 @@ class Model:
 def likeliest(data: Data, hyper: Hyper, names: Sequence[str]) -> str | None:
     """The output warp with the most evidence, none or one of `names`, by fits that start at
     `hyper`."""
-    tried = {name: data.warped(name) for name in (None, *names)}
+    tried = {name: data.warped(name).for_screening() for name in (None, *names)}
     # where too many results are the same, a warp is none
     tried = {name: warped for name, warped in tried.items() if warped.warp.name == name}
     start = pack(data.kernel, hyper)
     reached = {name: log_evidence(tried[name], start, WARP_SCREENING) for name in tried}
 
     def gain(name: str | None) -> float:
-        return reached[name][0] - tried[name].warp.cost(len(data))
+        return reached[name][0] - tried[name].warp.cost(len(tried[name]))
 
     for name in sorted(tried, key=gain, reverse=True)[:WARP_FINALISTS]:
         reached[name] = log_evidence(tried[name], reached[name][1], WARP_ITERATIONS)
