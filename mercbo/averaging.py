@@ -31,8 +31,8 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Encoding
+from mercbo.group import Group, factor_map
 from mercbo.kernel import Kernel
-from mercbo.symmetry import Group, factor_map
 
 # Entries of a covariance with images that are held at a time.
 ENTRIES = 1 << 16

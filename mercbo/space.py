@@ -20,8 +20,9 @@ from mercbo.arrays import Rows, keys
 from mercbo.constraints import Constraint, Where, constraint_from_dict
 from mercbo.errors import PointError, SettingError, SpaceError, hint
 from mercbo.feasible import Feasible, conflict, is_empty
+from mercbo.group import Group
 from mercbo.region import Region, check_names
-from mercbo.symmetry import Group, Stated, checked_symmetries, symmetry_from_dict
+from mercbo.symmetry import Stated, checked_symmetries, symmetry_from_dict
 from mercbo.variables import (
     Binary,
     Categorical,

@@ -26,7 +26,7 @@ PUBLIC = {
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "symmetry", "region", "export", "feasible", "space", "frames", "results", "kernel",
+    "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
     "averaging", "interactions", "features", "higher", "reduction", "linalg",
     "warp", "inference",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
