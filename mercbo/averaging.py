@@ -82,7 +82,8 @@ class Averaged(Kernel):
     def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
         total = np.zeros((len(rows), len(hot)))
         for images in self._stacks(rows, len(hot)):
-            total += self.product(log_tables, _flat(images), hot).reshape(-1, *total.shape).sum(0)
+            found = self.product(log_tables, _flat(images), hot)
+            total += found.reshape(len(images), *total.shape).sum(axis=0)
         total /= len(self.group) * self.roots(log_tables, rows)[:, np.newaxis]
         return np.asarray(total / self.roots(log_tables, self.rows_of(hot)))
 
@@ -102,7 +103,7 @@ class Averaged(Kernel):
         total = np.zeros((len(rows), len(hot)))
         for images in self._stacks(rows, len(hot)):
             found = super().truncated_gram(w, scale, order, _flat(images), hot)
-            total += found.reshape(-1, *total.shape).sum(axis=0)
+            total += found.reshape(len(images), *total.shape).sum(axis=0)
         return total / len(self.group)
 
     def slopes(
@@ -115,7 +116,7 @@ class Averaged(Kernel):
         inner = amplitude * pull / np.outer(root, root) - np.diag(by_root / average)
         total = self.contract(gradients, np.diag(by_root), hot)
         for images in self._stacks(rows, len(hot)):
-            found = self.product(tables, _flat(images), hot).reshape(-1, *inner.shape)
+            found = self.product(tables, _flat(images), hot).reshape(len(images), *inner.shape)
             weight = _flat(inner * found / len(self.group))
             total += self.contract(gradients, weight, hot, self.onehot(_flat(images)))
         return total
@@ -183,7 +184,7 @@ class Averaged(Kernel):
 
 def _flat(stacked: Any) -> Any:
     """(a, b, c) -> (a b, c)."""
-    return stacked.reshape(-1, stacked.shape[2])
+    return stacked.reshape(stacked.shape[0] * stacked.shape[1], stacked.shape[2])
 
 
 def _inverse(maps: Rows, sizes: Rows) -> Rows:

@@ -48,7 +48,8 @@ REMEMBERED = 16
 
 
 class Space:
-    """A finite search space: named variables, each with its list of values.
+    """A finite search space: named variables, each with its list of values; which points there
+    are (`constraints`) and which of them are known to be equally good (`symmetries`).
 
     >>> from mercbo import AtMost, Categorical, Integer, Space
     >>> space = Space({"base": Categorical(["A", "C", "G", "T"]), "n": Integer(1, 6)})

@@ -285,6 +285,16 @@ def test_stated_interactions_are_closed_under_the_symmetries() -> None:
         np.testing.assert_allclose(sample.value(image), sample.value(rows), atol=1e-9)
 
 
+def test_without_results_a_draw_is_symmetric_as_well(space: Space) -> None:
+    data = Data(kernel_for(space), np.zeros((0, len(space)), dtype=np.int64), np.zeros(0))
+    posterior = Posterior(Model(), data, tied_hyper(data))
+    sample = posterior.draw(rng=np.random.default_rng(0))
+    rows = space.sample_rows(5, rng=np.random.default_rng(1))
+    for image in space.group.images(rows):
+        np.testing.assert_allclose(sample.path(image), sample.path(rows), atol=1e-8)
+    assert posterior.predict(rows)[1].shape == (5,)
+
+
 def test_the_bridge_holds_for_symmetric_draws(space: Space) -> None:
     posterior = posterior_of(space, Model())
     encoding, native = Encoding(space), Encoding(space, native=True)
