@@ -15,6 +15,7 @@ rows: moves that leave them are not taken, and where constraints bind, two varia
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mercbo import backend
-from mercbo.arrays import Floats, Index, Mask, Rows, key
+from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
 from mercbo.feasible import Feasible
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
@@ -72,19 +73,54 @@ def lowest_new(
     feasible = draw.feasible
     if feasible.listed is not None and is_short(feasible, len(seen)):
         return best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
+    found = minima_of(draw, score, kernel, sampler, incumbents, climbs=climbs, pairs=pairs, rng=rng)
+    return lowest_of(found, score, kernel, feasible, seen)
+
+
+@dataclass(frozen=True)
+class Minima:
+    """Where descent on a score ended, and the random numbers from there on."""
+
+    rows: Rows  # (P, n)
+    values: Floats  # (P,)
+    around: Floats  # (P, L), as in `Moves`
+    rng: np.random.Generator
+
+
+def minima_of(
+    draw: Draw,
+    score: Sample,
+    kernel: Kernel,
+    sampler: Any,
+    incumbents: Rows,
+    *,
+    climbs: int | None = None,
+    pairs: bool = False,
+    rng: np.random.Generator,
+) -> Minima:
+    """The search of `lowest_new`, which knows nothing of what was seen."""
+    region = draw.feasible.region
     pool = starts(draw, sampler, rng=rng)
-    begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
-    begin = begin if feasible.region.is_free else begin[feasible.region.allows(begin)]
+    begin = np.concatenate([pool, incumbents[:INCUMBENTS]])
+    begin = begin[first_of_each(begin)]
+    begin = begin if region.is_free else begin[region.allows(begin)]
     if climbs is not None and len(begin) > climbs:
         begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
-    moves = Moves(score, kernel, feasible.region, pairs=pairs)
-    rows, values, around = moves.descend(begin)
-    chosen = moves.best_unseen(rows, values, around, seen)
+    return Minima(*Moves(score, kernel, region, pairs=pairs).descend(begin), rng)
+
+
+def lowest_of(
+    found: Minima, score: Sample, kernel: Kernel, feasible: Feasible, seen: Collection[bytes]
+) -> Rows | None:
+    """The lowest of some minima and what is around them that is not in `seen`; the best of some
+    others where there is none."""
+    moves = Moves(score, kernel, feasible.region)
+    chosen = moves.best_unseen(found.rows, found.values, found.around, seen)
     if chosen is not None:
         return chosen
     log.debug("all points around the minima of a draw were seen; taking the best of others")
     most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
-    return best_spare(score, feasible, seen, most, rng=rng)
+    return best_spare(score, feasible, seen, most, rng=copy.deepcopy(found.rng))
 
 
 def is_short(feasible: Feasible, seen: int) -> bool:
@@ -182,7 +218,7 @@ class Moves:
         """The minima that go on by pairs of moves, each once."""
         if self.paired == 0:
             return np.zeros(0, dtype=np.intp)
-        _, once = np.unique(rows, axis=0, return_index=True)
+        once = first_of_each(rows)
         return np.asarray(once[np.argsort(values[once], kind="stable")[: self.paired]])
 
     def _singles(self, rows: Rows, values: Floats, around: Floats, active: Index) -> None:

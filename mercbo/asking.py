@@ -9,54 +9,34 @@ pending, so that a batch is what as many single asks would be.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
-from mercbo.acquisition import CLIMBS, lowest_new
+from mercbo import backend
+from mercbo.acquisition import CLIMBS, Minima, is_short, lowest_new, lowest_of, minima_of
 from mercbo.arrays import Rows, keys
 from mercbo.design import space_filling
-from mercbo.encoding import Encoding
+from mercbo.executors import Pool
 from mercbo.failures import Always, Works
 from mercbo.feasible import Feasible
 from mercbo.history import History
-from mercbo.kernel import Kernel
-from mercbo.model import Model
+from mercbo.linalg import threads_for
 from mercbo.quadratic import Draw
 from mercbo.samples import Sample
-from mercbo.scores import Situation
-from mercbo.space import Space
+from mercbo.scores import Situation, weighed
+from mercbo.seeking import LEADERS, Draws, Postponed, Seeker, Task, Tools, sought
 from mercbo.surrogate import Surrogate
 
 log = logging.getLogger(__name__)
 
 # Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
 FEW_PENDING = 8
-# Best points measured whose lowest value in a draw is the level that an evaluation should beat.
-LEADERS = 5
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What the points of a run are chosen with; the same all along."""
-
-    space: Space
-    encoding: Encoding
-    native: Encoding
-    kernel: Kernel
-    sampler: Any
-    model: Model
-    acquisition: str
-    sign: float  # times a value: lower is better
-    n_initial: int
-    repeats: bool  # whether a point with a result may come again
-
-    def problem(self, sample: Sample, barred: Rows, feasible: Feasible) -> Draw:
-        """A drawn function as the problem of finding its minimum."""
-        return Draw(self.space, self.encoding, self.native, sample, barred, feasible)
+# Descents on a score of moments (`acquisition.CLIMBS`) beyond so many results, where each step
+# takes that number squared for every neighbour.
+MANY, FEW_CLIMBS = 1000, 3
 
 
 @dataclass(frozen=True)
@@ -69,20 +49,27 @@ class Asking:
     works: Callable[[], Works]
     stream: Callable[[int], np.random.Generator]  # of a point, by its number in the run
 
-    def choose(self, first: int, count: int, feasible: Feasible) -> Rows:
+    def choose(
+        self,
+        first: int,
+        count: int,
+        feasible: Feasible,
+        *,
+        diversity: int = 1,
+        pool: Pool | None = None,
+    ) -> Rows:
         """`count` new rows, the first of which has the number `first`; fewer where no more are
-        left."""
-        rows: list[Rows] = []
-        seen = set(self.seen)
-        for number in range(first, first + count):
-            row = self._suggest(number, feasible, seen | self._settled(len(rows)), rows)
+        left. They differ in at least `diversity` variables from each other and from what is
+        pending. The workers of `pool` seek minima, where that is possible."""
+        batch = Batch(self, feasible, first, first + count, diversity, pool)
+        for _ in range(count):
+            row = self._suggest(batch, batch.seen | self._settled(len(batch.rows)))
             if row is None and self.tools.repeats:
-                row = self._suggest(number, feasible, seen, rows)
+                row = self._suggest(batch, batch.seen)
             if row is None:
                 break
-            rows.append(row)
-            seen.update(keys(self.tools.space.group.with_images(row[np.newaxis])))
-        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.tools.space))
+            batch.add(row)
+        return batch.chosen
 
     def modelled(self, chosen: Rows) -> bool:
         """Whether the model was used for some rows that were just chosen: points to try again come
@@ -103,7 +90,8 @@ class Asking:
         return np.asarray(self.history.rows[order])
 
     @cached_property
-    def _waiting(self) -> Rows:
+    def waiting(self) -> Rows:
+        """Points asked for and not told."""
         return self.history.stack(self.history.pending)
 
     # -- which kind of point -------------------------------------------------------------------
@@ -121,25 +109,20 @@ class Asking:
         settled = set(keys(self.history.rows)) if designing else self.surrogate().settled
         return self.tools.space.group.keys_with_images(settled)
 
-    def _suggest(
-        self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]
-    ) -> Rows | None:
-        again = self._retry(feasible, seen)
+    def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+        if batch.is_full(seen):
+            return None
+        again = self._retry(batch.feasible, seen)
         if again is not None:
             return again
-        rng = self.stream(number)
-        waiting = len(self.history.pending) + len(batch)
+        waiting = len(self.history.pending) + len(batch.rows)
         if self._designing(waiting):
-            placed = [self.history.rows, self._waiting, *(row[np.newaxis] for row in batch)]
-            known = self.tools.space.group.with_images(np.concatenate(placed))
-            return space_filling(feasible, seen, known, self.works(), rng=rng)
-        draw = self.draw(number, feasible, batch, rng=rng)
+            rng = self.stream(batch.number)
+            placed = np.concatenate([self.history.rows, self.waiting, batch.chosen])
+            placed = self.tools.space.group.with_images(placed)
+            return space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
         name = self.acquires(waiting)
-        score = self.situation(batch, rng=rng).score(name, draw.sample, rng=rng)
-        return lowest_new(
-            draw, score, self.tools.kernel, self.tools.sampler, self.incumbents, seen,
-            climbs=None if name == "thompson" else CLIMBS, rng=rng,
-        )  # fmt: skip
+        return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
 
     def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
         """A failed point that is to be asked for again and may be."""
@@ -160,18 +143,41 @@ class Asking:
         log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
         return "ei" if greedy else "thompson"
 
-    def draw(
-        self,
-        number: int,
-        feasible: Feasible,
-        batch: Sequence[Rows] = (),
-        *,
-        rng: np.random.Generator,
-    ) -> Draw:
+    def _thompson(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+        if is_short(batch.feasible, len(seen)):
+            return self._by("thompson", batch, seen)
+        found = batch.found()
+        score = Postponed(lambda: self.weighed(batch.draws[batch.number].sample()))
+        return lowest_of(found, score, self.tools.kernel, batch.feasible, seen)
+
+    def weighed(self, sample: Sample) -> Sample:
+        """What Thompson sampling descends."""
+        return weighed(sample, self.works(), self.incumbents[:LEADERS])
+
+    def _by(self, name: str, batch: Batch, seen: set[bytes]) -> Rows | None:
+        """The best new row by an acquisition that may take what is pending into account."""
+        start, tools = batch.draws[batch.number], self.tools
+        rng = start.numbers()
+        draw = self.problem(start.sample(), batch.feasible, batch.chosen)
+        score = self.situation(batch.chosen, rng=rng).score(name, draw.sample, rng=rng)
+        return lowest_new(
+            draw,
+            score,
+            tools.kernel,
+            tools.sampler,
+            self.incumbents,
+            seen,
+            climbs=CLIMBS if len(self.history) <= MANY else FEW_CLIMBS,
+            rng=rng,
+        )
+
+    def draw(self, number: int, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
         """The function that is drawn for a point, by its number in the run."""
-        posteriors = self.surrogate().posteriors
-        sample = posteriors[number % len(posteriors)].draw(rng=rng)
-        barred = np.concatenate([self._barred, *(row[np.newaxis] for row in batch)])
+        drawn = Draws(self.surrogate().posteriors, lambda _: rng, number + 1)[number]
+        return self.problem(drawn.sample(), feasible, self.history.rows[:0])
+
+    def problem(self, sample: Sample, feasible: Feasible, batch: Rows) -> Draw:
+        barred = np.concatenate([self._barred, batch])
         return self.tools.problem(sample, self.tools.space.group.with_images(barred), feasible)
 
     @cached_property
@@ -179,12 +185,13 @@ class Asking:
         """The rows that must not be asked for, each once."""
         history = self.history
         told = history.rows[:0] if self.tools.repeats else np.unique(history.rows, axis=0)
-        return np.concatenate([told, history.stack(history.failed), self._waiting])
+        return np.concatenate([told, history.stack(history.failed), self.waiting])
 
-    def situation(self, batch: Sequence[Rows] = (), *, rng: np.random.Generator) -> Situation:
+    def situation(self, batch: Rows | None = None, *, rng: np.random.Generator) -> Situation:
+        pending = self.waiting if batch is None else np.concatenate([self.waiting, batch])
         return Situation(
             self.surrogate().posteriors,
-            np.concatenate([self._waiting, *(row[np.newaxis] for row in batch)]),
+            pending,
             self.incumbents[:LEADERS],
             self.works(),
             partial(self.minimum, rng=rng),
@@ -198,3 +205,96 @@ class Asking:
         row = lowest_new(draw, sample, tools.kernel, tools.sampler, self.incumbents, (), rng=rng)
         assert row is not None  # nothing is barred
         return float(sample.path(row[np.newaxis])[0])
+
+
+class Batch:
+    """The points that one call has chosen so far, and the draws of those to come."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        feasible: Feasible,
+        first: int,
+        stop: int,
+        diversity: int,
+        pool: Pool | None,
+    ) -> None:
+        self.number = first  # of the point that is chosen next
+        self.rows: list[Rows] = []
+        self.seen = set(asking.seen)
+        self._asking = asking
+        self._stop = stop
+        self._whole = feasible
+        self._diversity = diversity
+        # the search knows nothing of what is chosen before, unless points are to differ from it,
+        # or an exact solver is told of it
+        alone = diversity > 1 or backend.is_exact(asking.tools.sampler)
+        self._pool = None if alone else pool
+        self._sought: Iterator[tuple[int, Minima]] | None = None
+        self._found: dict[int, Minima] = {}
+        self._apart: Feasible | None = None
+
+    @property
+    def chosen(self) -> Rows:
+        width = self._asking.history.rows.shape[1]
+        return np.array(self.rows, dtype=np.int64).reshape(len(self.rows), width)
+
+    def add(self, row: Rows) -> None:
+        self.rows.append(row)
+        self.seen.update(keys(self._asking.tools.space.group.with_images(row[np.newaxis])))
+        self._found.pop(self.number, None)
+        self._apart = None
+        self.number += 1
+
+    @property
+    def feasible(self) -> Feasible:
+        """What the next point may be, seen or not."""
+        if self._diversity == 1:
+            return self._whole
+        if self._apart is None:
+            placed = np.concatenate([self._asking.waiting, self.chosen])
+            self._apart = self._whole.apart(placed, self._diversity)
+        return self._apart
+
+    def is_full(self, seen: set[bytes]) -> bool:
+        """Whether no point is left that differs enough from the others."""
+        if self._diversity == 1:
+            return False
+        return len(self.feasible.unseen(seen, 1, rng=np.random.default_rng(0))) == 0
+
+    @cached_property
+    def draws(self) -> Draws:
+        return Draws(self._asking.surrogate().posteriors, self._asking.stream, self._stop)
+
+    def found(self) -> Minima:
+        """The minima of the next point's draw, sought by the workers of a pool or here."""
+        while self.number not in self._found:
+            if self._pool is None:
+                self._found[self.number] = self._minima()
+                break
+            if self._sought is None:
+                self._sought = self._seek(self._pool)
+            number, minima = next(self._sought)
+            self._found[number] = minima
+        return self._found[self.number]
+
+    def _minima(self) -> Minima:
+        asking, start = self._asking, self.draws[self.number]
+        with threads_for(0):  # all that is large is done
+            draw = asking.problem(start.sample(), self.feasible, self.chosen)
+            return minima_of(
+                draw, asking.weighed(draw.sample), asking.tools.kernel, asking.tools.sampler,
+                asking.incumbents, rng=start.numbers(),
+            )  # fmt: skip
+
+    def _seek(self, pool: Pool) -> Iterator[tuple[int, Minima]]:
+        """From the next point on, all: the acquisition is Thompson's from there on."""
+        asking, states = self._asking, len(self.draws.posteriors)
+        seeker = Seeker.of(
+            asking.tools, self.draws.posteriors, self.feasible, asking.incumbents, asking.works()
+        )
+        tasks = {
+            number: Task(number % states, asking.stream(number), self.draws[number].weights)
+            for number in range(self.number, self._stop)
+        }
+        return sought(seeker, tasks, pool)

@@ -116,7 +116,8 @@ class Levels:
 
     def _limits(self) -> Iterator[tuple[str, tuple[Floats, float, float]]]:
         region, limits = self.region, self.region.limits
-        shown = {owner: repr(region.constraints[owner]) for owner in set(region.owner.tolist())}
+        # the last is for what no constraint says (`Region.apart`), whose owner is -1
+        shown = [*map(repr, region.constraints), "apart"]
         for number, owner in enumerate(region.owner.tolist()):
             row = limits.matrix[number], float(limits.low[number]), float(limits.high[number])
             yield f"{owner}: {shown[owner]}, row {number}", self._over_bits(*row)

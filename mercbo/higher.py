@@ -29,7 +29,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Mask
 from mercbo.errors import SettingError
-from mercbo.features import between_factors
+from mercbo.features import Coefficients, between_factors
 from mercbo.kernel import Kernel
 
 # Pairs of features: their square is looked through for order 4.
@@ -92,6 +92,14 @@ class Terms:
             csr_matrix((np.ones(count), (column, np.arange(count))), shape)
             for column in self.columns.T
         ]
+
+
+@dataclass(frozen=True)
+class WithTerms:
+    """Coefficients of order <= 2, and of some terms above."""
+
+    low: Coefficients
+    theta: Floats  # (T,)
 
 
 def select(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
-from mercbo.linalg import Factor, cholesky
+from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.warp import IDENTITY, Warp, as_name
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,11 @@ class Hyper:
     noise: float
     mean: float
 
+    @property
+    def covariance(self) -> tuple[bytes, float, float]:
+        """What a covariance depends on, as a key."""
+        return self.beta.tobytes(), self.amplitude, self.noise
+
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "beta": self.beta.tolist()}
 
@@ -101,6 +106,8 @@ class Data:
     error: Floats | None = None
     # what y went through after it was standardised
     warp: Warp = IDENTITY
+    # factors of covariances at (some of) these rows
+    factors: Factors = field(default_factory=Factors, compare=False, repr=False)
 
     @cached_property
     def hot(self) -> Floats:
@@ -126,14 +133,14 @@ class Data:
         """These and more results, whose errors are not known."""
         more = None if self.error is None else np.append(self.error, np.full(len(y), np.nan))
         both = np.concatenate([self.rows, rows]), np.append(self.y, y)
-        return Data(self.kernel, *both, more, self.warp)
+        return Data(self.kernel, *both, more, self.warp, self.factors)
 
     def warped(self, name: str | None) -> Data:
         """The same results through the warp of this name."""
         warp = Warp.of(name, self.y)
         y = warp(self.y)
         error = None if self.error is None else self.error * np.exp(warp.log_slope(y))
-        return Data(self.kernel, self.rows, y, error, warp)
+        return Data(self.kernel, self.rows, y, error, warp, self.factors)
 
     def for_fitting(self) -> Data:
         return self.at_most(MOST_FITTED)
@@ -339,10 +346,19 @@ def explains_little(data: Data, noise: float) -> bool:
 
 def with_mean(data: Data, hyper: Hyper) -> Hyper:
     """`hyper` with the best mean for the data."""
-    kernel = data.kernel
-    gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    factor = cholesky(gram + np.diag(data.noise(hyper.noise)))
-    return replace(hyper, mean=best_mean(factor, data.y))
+    return replace(hyper, mean=best_mean(full_factor(data, hyper), data.y))
+
+
+def full_factor(data: Data, hyper: Hyper) -> Factor:
+    """The factor of the covariance of what is observed, of all orders."""
+    kernel, tables = data.kernel, data.kernel.log_tables(hyper.beta)
+
+    def covariance(part: slice) -> Floats:
+        return hyper.amplitude * kernel.gram(tables, data.rows[part], data.hot[: part.stop])
+
+    return data.factors.factor(
+        ("full", *hyper.covariance), data.rows, data.noise(hyper.noise), covariance
+    )
 
 
 # -- HMC ---------------------------------------------------------------------------------------

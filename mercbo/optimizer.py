@@ -24,7 +24,7 @@ import numpy as np
 from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.arrays import Floats, Rows
-from mercbo.asking import Asking, Tools
+from mercbo.asking import Asking
 from mercbo.averaging import kernel_of
 from mercbo.design import diversity
 from mercbo.encoding import Encoding
@@ -40,6 +40,7 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.executors import as_pool
 from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
@@ -48,11 +49,12 @@ from mercbo.history import History, Marked, mark
 from mercbo.inference import Fit
 from mercbo.interactions import between_variables
 from mercbo.kernel import Kernel
-from mercbo.linalg import threads_for
+from mercbo.linalg import Factors, threads_for
 from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
 from mercbo.scores import ACQUISITIONS
+from mercbo.seeking import Tools
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
@@ -99,7 +101,8 @@ class Optimizer:
     acquisition
         "thompson": each suggestion minimises a function drawn from the posterior; batches are
         diverse by themselves. "ei": each maximises the expected improvement on the best result,
-        where pending points are given drawn results (fantasies) first. "mes": each tells most
+        where pending points are given drawn results (fantasies) first; "ei-liar" takes them for as
+        good as the best so far instead (a constant liar). "mes": each tells most
         about the lowest value there is (max-value entropy search), by the minima of some drawn
         functions. "lcb": each has the lowest mean less two standard deviations. For both, pending
         points count as measured. "auto": "ei" while few points are pending, "thompson" beyond
@@ -151,23 +154,14 @@ class Optimizer:
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
-        if self.model.interactions is not None:
-            between_variables(self.model.interactions, tuple(space.variables))
-        if not space.group.is_trivial and self.model.inference == "slice":
-            raise SettingError(
-                "inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'"
-            )
-        if not space.group.is_trivial and self.model.terms is not None:
-            raise SettingError(
-                f"terms={self.model.terms} are not averaged over symmetries; state none of them, "
-                "or leave terms away"
-            )
+        _check_fit_together(self.model, space)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._state = State(History.empty(len(space)))
         # Part of the spawn keys of asks, once another process was seen to ask by the same ones.
         self._lane: tuple[int, ...] = ()
         self._surrogate: Surrogate | None = None
+        self._factors = Factors()
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
@@ -340,14 +334,27 @@ class Optimizer:
     # -- ask -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self, *, fixed: dict[str, Any] | None = None) -> Point: ...
-
-    @overload
-    def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
+    def ask(self, *, fixed: dict[str, Any] | None = None, diversity: int = 1) -> Point: ...
 
     @overload
     def ask(
-        self, k: int | None = None, *, fixed: dict[str, Any] | None = None, as_frame: bool
+        self,
+        k: int,
+        *,
+        fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
+    ) -> list[Point]: ...
+
+    @overload
+    def ask(
+        self,
+        k: int | None = None,
+        *,
+        fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
+        as_frame: bool,
     ) -> Any: ...
 
     def ask(
@@ -355,6 +362,8 @@ class Optimizer:
         k: int | None = None,
         *,
         fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
         as_frame: bool = False,
     ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
@@ -363,12 +372,24 @@ class Optimizer:
         constraint. `fixed` holds some variables at given values, for this call. Where fewer than
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
         gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
+
+        Each point differs in at least `diversity` variables from the others of the batch and from
+        those pending. Points are chosen one after the other: where no further one is far enough
+        from those before, `SpaceExhausted` says how many there were.
+
+        The acquisition problems of a large batch by Thompson sampling are solved by the workers of
+        `executor`, one that `minimize` takes; the points are the same with any and with none.
+        (With an exact solver, and with `diversity`, a point's problem depends on the points before
+        it; these are solved here.)
         """
         count = 1 if k is None else _count("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
+        options: dict[str, Any] = {"diversity": self._distance(diversity)}
+        if executor is not None:
+            options["pool"] = as_pool(executor)
         self._catch_up()
-        points = self.space.points(self._claim(lambda: self._choose(count, fixed)))
+        points = self.space.points(self._claim(lambda: self._choose(count, fixed, **options)))
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -402,7 +423,15 @@ class Optimizer:
             return replace(chosen, fresh=chosen.fresh or now.fresh)
         return replace(chosen, fresh=now.fresh and chosen.fit is None)
 
-    def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
+    def _distance(self, diversity: int) -> int:
+        """In how many variables points are to differ, if they can."""
+        wanted = _count("diversity", diversity)
+        most = int((self.space.sizes > 1).sum())
+        if wanted > max(most, 1):
+            raise SettingError(f"diversity={wanted}: points of the space differ in at most {most}")
+        return wanted
+
+    def _choose(self, count: int, fixed: dict[str, Any] | None, **options: Any) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
         asking = self._asking()
@@ -410,9 +439,10 @@ class Optimizer:
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
         with threads_for(len(self._history)):
-            chosen = asking.choose(self._state.asked, count, feasible)
+            chosen = asking.choose(self._state.asked, count, feasible, **options)
         if len(chosen) < count:
-            raise self._exhausted(count, len(chosen), fixed, feasible)
+            distance = options.get("diversity", 1)
+            raise self._exhausted(count, len(chosen), fixed, feasible, distance)
         if self._surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
@@ -440,7 +470,12 @@ class Optimizer:
         return feasible
 
     def _exhausted(
-        self, count: int, left: int, fixed: dict[str, Any] | None, feasible: Feasible
+        self,
+        count: int,
+        left: int,
+        fixed: dict[str, Any] | None,
+        feasible: Feasible,
+        diversity: int = 1,
     ) -> MercboError:
         """Why an ask cannot be answered."""
         among = f" with fixed={fixed}" if fixed else ""
@@ -451,6 +486,13 @@ class Optimizer:
                 f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
             )
         told = "" if self.repeats == "allow" else "told, "
+        if diversity > 1:
+            return SpaceExhausted(
+                f"{count} asked for, {left} found: all other points of the space{among} are {told}"
+                f"failed, or differ in less than {diversity} variables from one that is pending or "
+                "comes before; ask for fewer, or with a lower diversity",
+                left=left,
+            )
         return SpaceExhausted(
             f"{count} asked for, {left} left: all other points of the space{among} are {told}"
             "failed or pending",
@@ -517,7 +559,8 @@ class Optimizer:
         if self._surrogate is None:
             self._surrogate = Surrogate(
                 self.model, self._kernel, self._history, self._sign, self._state.committed,
-                keep=self._state.fresh, rng=self._rng(FITTING, len(self._history)),
+                keep=self._state.fresh, factors=self._factors,
+                rng=self._rng(FITTING, len(self._history)),
             )  # fmt: skip
         return self._surrogate
 
@@ -698,6 +741,20 @@ class Optimizer:
         self._warn_of_predicates(f"{storage} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())
         self._state = replace(self._state, number=1)
+
+
+def _check_fit_together(model: Model, space: Space) -> None:
+    """Refuse a model that is not one of this space."""
+    if model.interactions is not None:
+        between_variables(model.interactions, tuple(space.variables))
+    if space.group.is_trivial:
+        return
+    if model.inference == "slice":
+        raise SettingError("inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'")
+    if model.terms is not None:
+        raise SettingError(
+            f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"
+        )
 
 
 def _default_initial(variables: int) -> int:

@@ -27,6 +27,7 @@ the data are y r: its values hold in the acquisition problem, and paths are divi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -43,9 +44,9 @@ from mercbo.features import (
     single_of_hot,
     term_count,
 )
-from mercbo.higher import Terms, select
-from mercbo.inference import Data, Hyper
-from mercbo.linalg import Factor, cholesky
+from mercbo.higher import Terms, WithTerms, select
+from mercbo.inference import Data, Hyper, full_factor
+from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
 from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSample, Sample
@@ -54,6 +55,13 @@ from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSamp
 CHUNK = 256
 # Terms of a draw of order above 2, which are held one by one for every row looked at.
 MOST_TERMS = 100_000
+# Draws whose weights at the data are solved for together.
+TOGETHER = 8
+
+# A draw a priori: coefficients of order <= 2, perhaps with some terms above, or theta (d,) of all
+# terms; and with it the white noise (N,) of its part above.
+Prior = Coefficients | WithTerms | Floats
+Begun = tuple[Prior, Floats]
 
 
 class Posterior:
@@ -66,7 +74,7 @@ class Posterior:
         self.kernel = data.kernel
         self.w = self.kernel.weights(hyper.beta)
         self.tables = self.kernel.log_tables(hyper.beta)
-        self.lift = self._made_lift()
+        self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
         # the amplitude of what is drawn
         self.amplitude = hyper.amplitude / (1.0 if self.lift is None else self.lift.reference**2)
         self.scale = float(self.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
@@ -75,13 +83,12 @@ class Posterior:
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
 
-    def _made_lift(self) -> Lift | None:
-        """What divides a drawn function, where there are symmetries."""
-        roots = self.kernel.roots(self.tables, self.data.rows)
-        if roots is None:
-            return None
-        reference = float(np.sqrt(np.mean(roots**2))) if len(roots) else 1.0
-        return Lift(self.kernel, self.tables, self.hyper.mean, reference)
+    def without_factors(self) -> Posterior:
+        """The same, with nothing computed that is of the size of a covariance."""
+        light = Posterior(self.model, replace(self.data, factors=Factors()), self.hyper)
+        if self.model.terms is not None:
+            light._kept = self._kept  # which takes a factor to find
+        return light
 
     # -- covariances ---------------------------------------------------------------------------
 
@@ -113,26 +120,38 @@ class Posterior:
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
 
-    @cached_property
-    def _signal(self) -> Floats:
-        return self._covariance(self.data.rows, self.data.hot)
-
-    @cached_property
-    def _white(self) -> Floats:
-        """D."""
-        return np.diag(self.data.noise(self.hyper.noise))
+    def _factor(self, name: str, covariance: Callable[[Rows, Floats], Floats]) -> Factor:
+        """Of a covariance of the data, and D."""
+        data, model = self.data, self.model
+        kept = self._kept.sets if name == "above" and model.terms is not None else ()
+        return data.factors.factor(
+            (name, model, *kept, *self.hyper.covariance),
+            data.rows,
+            data.noise(self.hyper.noise),
+            lambda part: covariance(data.rows[part], data.hot[: part.stop]),
+        )
 
     @cached_property
     def _sigma(self) -> Factor:
-        return cholesky(self._signal + self._white)
+        if self.model.posterior == "projected" and self.model.weights == "identity":
+            return full_factor(self.data, self.hyper)
+        return self._factor("sigma", self._covariance)
 
     @cached_property
-    def _eta(self) -> Factor:
-        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out."""
+    def _above(self) -> Factor:
+        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out; where
+        features are the whole model, that is D alone."""
+
+        def left_out(rows: Rows, hot: Floats) -> Floats:
+            return self._covariance(rows, hot) - self._low(rows, hot, self.spread)
+
+        return self._factor("above", left_out)
+
+    def _eta(self, white: Floats) -> Floats:
+        """eta of each draw, (N, draws), from its white noise."""
         if self.model.posterior == "truncated":
-            return Factor(np.sqrt(self._white))
-        low = self._low(self.data.rows, self.data.hot, self.spread)
-        return cholesky(self._signal - low + self._white)
+            return np.sqrt(self.data.noise(self.hyper.noise))[:, np.newaxis] * white
+        return np.asarray(self._above.lower @ white)
 
     # -- prediction ----------------------------------------------------------------------------
 
@@ -199,21 +218,77 @@ class Posterior:
 
     # -- draws ---------------------------------------------------------------------------------
 
-    def draw(self, *, rng: np.random.Generator) -> Sample:
-        """One function from the posterior."""
-        general = self.model.order > 2 and self.model.terms is None
-        return self._draw_general(rng) if general else self._draw_quadratic(rng)
+    def draw(self, *, rng: np.random.Generator, turn: int = 0) -> Sample:
+        """One function from the posterior; the same, to the last bit, as in a block of draws in
+        which it has the same turn."""
+        return self.draws([rng], first=turn)[0]
 
-    def _draw_quadratic(self, rng: np.random.Generator) -> Sample:
-        start = self._prior_coefficients(rng)
-        at_data = start.value(self._singles)
-        theta = None
+    def draws(self, rngs: Sequence[np.random.Generator], *, first: int = 0) -> list[Sample]:
+        """Functions by a generator each, which take the turns `first`, `first` + 1 and so on."""
+        begun = [self.begin(rng) for rng in rngs]
+        found = self.weights(begun, first=first).T
+        return [self.sample(prior, v) for (prior, _), v in zip(begun, found, strict=True)]
+
+    def begin(self, rng: np.random.Generator) -> Begun:
+        """All that is random of one draw: its part of order <= m a priori, and white noise."""
+        prior: Prior
         if self.model.terms is not None:
             theta = self._root * rng.standard_normal(len(self._kept))
-            at_data = at_data + self._kept_at_data @ theta
-        v = self._weights_of_data(at_data, rng)
-        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
-        low = start + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+            prior = WithTerms(self._prior_coefficients(rng), theta)
+        elif self.model.order > 2:
+            prior = rng.standard_normal(self._terms)
+        else:
+            prior = self._prior_coefficients(rng)
+        return prior, rng.standard_normal(len(self.data))
+
+    def weights(self, begun: Sequence[Begun], *, first: int = 0) -> Floats:
+        """v of each draw, (N, draws): what costs N^2 a draw, `TOGETHER` at a time.
+
+        A product of that many columns takes hardly longer than one of a single column. They are
+        always as many, and a draw's column is that of its turn, so that rounding does not depend
+        on how many draws are made at once.
+        """
+        blocks, at = [], 0
+        while at < len(begun):
+            skip = (first + at) % TOGETHER
+            part = begun[at : at + TOGETHER - skip]
+            blocks.append(self._block(part, skip)[:, skip : skip + len(part)])
+            at += len(part)
+        return np.concatenate(blocks, axis=1)
+
+    def _block(self, begun: Sequence[Begun], skip: int) -> Floats:
+        at_data = np.zeros((len(self.data), TOGETHER), order="F")
+        white = np.zeros_like(at_data)
+        for column, (prior, noise) in enumerate(begun, start=skip):
+            at_data[:, column] = self._at_data(prior)
+            white[:, column] = noise
+        if self.lift is None:
+            return self._sigma.solve(self.centred[:, np.newaxis] - at_data - self._eta(white))
+        # what is drawn is the function times its roots
+        roots = self.lift.roots(self.data.rows)[:, np.newaxis]
+        right = self.centred[:, np.newaxis] - at_data / roots - self._eta(white)
+        return np.asarray(self._sigma.solve(right) / roots)
+
+    def sample(self, prior: Prior, v: Floats) -> Sample:
+        """The draw that begins with `prior` and has the weights `v` (N,) at the data."""
+        if isinstance(prior, WithTerms):
+            return self._quadratic_sample(prior.low, v, prior.theta)
+        if isinstance(prior, Coefficients):
+            return self._quadratic_sample(prior, v)
+        return self._general_sample(prior, v)
+
+    def _at_data(self, prior: Prior) -> Floats:
+        if isinstance(prior, WithTerms):
+            return prior.low.value(self._singles) + self._kept_at_data @ prior.theta
+        if isinstance(prior, Coefficients):
+            return prior.value(self._singles)
+        return np.asarray(self._phi @ prior)
+
+    def _quadratic_sample(
+        self, prior: Coefficients, v: Floats, theta: Floats | None = None
+    ) -> Sample:
+        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
+        low = prior + self._data_coefficients(v, self.spread, self._pair_spread) + mean
         higher = rest_of_higher = None
         if theta is not None:
             told = self.scale * (self._kept_at_data.T @ v)
@@ -226,16 +301,6 @@ class Posterior:
         return QuadraticSample(
             self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
         )
-
-    def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
-        """v, divided by the roots at the data where there are symmetries: what is drawn is that
-        many times the function."""
-        eta = self._eta.lower @ rng.standard_normal(len(self.data))
-        if self.lift is None:
-            return self._sigma.solve(self.centred - prior_at_data - eta)
-        roots = self.lift.roots(self.data.rows)
-        v = self._sigma.solve(self.centred - prior_at_data / roots - eta)
-        return np.asarray(v / roots)
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
         images = self.kernel.images(self.data.rows)
@@ -295,17 +360,22 @@ class Posterior:
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
         return Coefficients(float(self.scale * v.sum()), *self.kernel.symmetrised(main, pair))
 
-    def _draw_general(self, rng: np.random.Generator) -> Sample:
+    @cached_property
+    def _terms(self) -> int:
         count = term_count(self.kernel.factor_of, self.model.order)
         if count > MOST_TERMS:
             raise SettingError(
                 f"order={self.model.order} has {count:,} Mercer terms on this space, at most "
                 f"{MOST_TERMS:,} are drawn; use a lower order"
             )
-        phi = self._features(self.data.rows)
-        theta = rng.standard_normal(count)
-        v = self._weights_of_data(phi @ theta, rng)
-        theta = theta + phi.T @ v
+        return count
+
+    @cached_property
+    def _phi(self) -> Floats:
+        return self._features(self.data.rows)
+
+    def _general_sample(self, prior: Floats, v: Floats) -> Sample:
+        theta = prior + self._phi.T @ v
 
         def low(rows: Rows) -> Floats:
             return self.hyper.mean + self._features(rows) @ theta

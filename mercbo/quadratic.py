@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo import moves
-from mercbo.arrays import Bits, Floats, Index, Rows
+from mercbo.arrays import Bits, Floats, Index, Rows, first_of_each
 from mercbo.encoding import Block, Encoding, Label
 from mercbo.errors import MercboError, PointError
 from mercbo.export import Levels, binary_model, constrained_model, exclude
@@ -251,12 +251,13 @@ class Draw:
             rows = np.unique(rows, axis=0)
             return np.asarray(rows[np.argsort(self.sample.value(rows), kind="stable")])
         form = self.native_form
-        states = np.unique(self.native.to_bits(rows), axis=0)
+        states = self.native.to_bits(rows)
+        states = states[first_of_each(states)]
         limits = None if self.feasible.region.is_free else self._native_levels.limits
         polished, energy = moves.descend(
             form.linear, form.coupling, self.native.groups, states, limits
         )
-        _, first = np.unique(polished, axis=0, return_index=True)
+        first = first_of_each(polished)
         best = first[np.argsort(energy[first], kind="stable")]
         return self.native.from_bits(polished[best])[0]
 

@@ -78,6 +78,15 @@ class Lift:
     mean: float
     reference: float  # r is in units of this, so that h is about as large as the function
 
+    @classmethod
+    def of(cls, kernel: Kernel, tables: Sequence[Floats], mean: float, rows: Rows) -> Lift | None:
+        """By the roots at some rows; None without symmetries."""
+        roots = kernel.roots(tables, rows)
+        if roots is None:
+            return None
+        reference = float(np.sqrt(np.mean(roots**2))) if len(roots) else 1.0
+        return cls(kernel, tables, mean, reference)
+
     def roots(self, rows: Rows) -> Floats:
         return np.asarray(self.kernel.roots(self.tables, rows)) / self.reference
 

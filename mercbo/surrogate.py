@@ -15,6 +15,7 @@ from mercbo.arrays import Floats, Rows, keys
 from mercbo.history import History
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
+from mercbo.linalg import Factors
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 
@@ -77,13 +78,15 @@ class Surrogate:
         previous: Fit | None,
         *,
         keep: bool,
+        factors: Factors | None = None,
         rng: np.random.Generator,
     ) -> None:
-        """`previous` is where the fit starts; with `keep` it is the fit."""
+        """`previous` is where the fit starts; with `keep` it is the fit. `factors` are those of
+        earlier histories, where they are known."""
         self.units = Units.of(history.values, sign)
         y = self.units.standardised(history.values)
         error = self.units.standardised_errors(history.errors)
-        data = Data(kernel, history.rows, y, error)
+        data = Data(kernel, history.rows, y, error, factors=factors or Factors())
         kept = previous if keep else None
         self.fit = model.fit(data, previous, rng=rng) if kept is None else kept
         data = self._data = data.warped(self.fit.warp)

@@ -82,6 +82,20 @@ def test_a_fantasy_equals_a_posterior_that_was_told_it() -> None:
         np.testing.assert_allclose(found[:, s], log_improvement(*told.predict(rows), best))
 
 
+def test_a_liar_says_that_what_is_pending_came_out_as_the_best_so_far() -> None:
+    posterior = some_posterior(all_rows(4)[:6])
+    pending, rows = all_rows(4)[[9, 12]], all_rows(4)[[6, 7, 9, 13]]
+    lowest = posterior.predict(posterior.data.rows)[0].min()
+    told = posterior.given(pending, np.full(2, lowest))
+    best = told.predict(told.data.rows)[0].min() - MARGIN
+    score = Improvement.of([posterior], pending, liar=True, rng=np.random.default_rng(0))
+    found = -score.path(rows)
+    np.testing.assert_allclose(found, log_improvement(*told.predict(rows), best), rtol=1e-9)
+    # no random number is used
+    again = Improvement.of([posterior], pending, liar=True, rng=np.random.default_rng(7))
+    assert np.array_equal(-again.path(rows), found)
+
+
 def test_improvement_is_averaged_over_states() -> None:
     one, two = some_posterior(all_rows(4)[:6]), some_posterior(all_rows(4)[:6], noise=0.5)
     rows, nobody, rng = all_rows(4)[6:], all_rows(4)[:0], np.random.default_rng(0)

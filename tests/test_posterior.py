@@ -243,3 +243,22 @@ def test_an_error_of_zero_pins_the_function(make_data) -> None:
     np.testing.assert_allclose(mean, data.y, atol=2e-6 / np.linalg.eigvalsh(gram)[0])
     # a difference of numbers of size 1 leaves rounding of 1e-15 beside the 1e-6
     assert (variance < 1e-6 + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "model", [Model(), Model(order=3), Model(posterior="truncated"), Model.paper()], ids=str
+)
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_draw_is_the_same_to_the_last_bit_alone_and_in_a_block(model, size, make_data) -> None:
+    space = SPACES["mixed"]
+    data = make_data(space, size, 0)
+    hyper = Hyper(np.full(data.kernel.n, 0.3), amplitude=1.7, noise=0.05, mean=0.3)
+    posterior, rows = Posterior(model, data, hyper), space.enumerate_rows()
+    together = posterior.draws([np.random.default_rng(s) for s in range(19)], first=5)
+    for number, sample in enumerate(together):
+        alone = posterior.draw(rng=np.random.default_rng(number), turn=5 + number)
+        assert np.array_equal(alone.value(rows), sample.value(rows))
+        assert np.array_equal(alone.path(rows), sample.path(rows))
+        # in another column rounding may differ, and nothing else
+        moved = posterior.draw(rng=np.random.default_rng(number))
+        np.testing.assert_allclose(moved.path(rows), sample.path(rows), atol=1e-9)

@@ -32,8 +32,8 @@ LAYERS = [
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
     "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
-    "events", "snapshot", "processes", "store", "asking", "optimizer", "interchange", "executors",
-    "progress",
+    "events", "snapshot", "processes", "store", "executors", "seeking", "asking", "optimizer",
+    "interchange", "progress",
     "campaign", "driver", "plots", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.

@@ -31,7 +31,7 @@ def as_tuples(points: list[Point]) -> list[tuple[object, ...]]:
 
 
 def test_the_names_are_these_and_others_are_refused() -> None:
-    assert ACQUISITIONS == ["auto", "thompson", "ei", "mes", "lcb"]
+    assert ACQUISITIONS == ["auto", "thompson", "ei", "ei-liar", "mes", "lcb"]
     with pytest.raises(SettingError, match=r"acquisition='ucb' is not one of .*'lcb'"):
         Optimizer(SPACE, acquisition="ucb")
 
