@@ -239,12 +239,12 @@ def log_density(data: Data, z: Floats) -> Level:
     alpha = factor.solve(y - mean)
     value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
     pull = np.outer(alpha, alpha) - factor.inverse()
-    weight = pull * gram
-    by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
-    tail = [weight.sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
+    by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, gram, data.rows, data.hot)
+    tail = [(pull * gram).sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
     prior_value, prior_gradient = log_prior(z)
     gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
-    return float(value + prior_value), gradient, mean
+    # tied contrasts that start alike stay alike: L-BFGS moves along gradients only
+    return float(value + prior_value), kernel.tied(gradient), mean
 
 
 def best_mean(factor: Factor, y: Floats) -> float:
@@ -282,7 +282,7 @@ def climb(
     try:
         found = minimize(
             loss,
-            np.clip(start, low, high),
+            np.clip(data.kernel.tied(start), low, high),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
@@ -417,7 +417,7 @@ def hmc_step(
 ) -> tuple[Floats, Level, float]:
     """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
     was to be taken. The walls of the bounds reflect it."""
-    momentum = rng.standard_normal(len(z))
+    momentum = data.kernel.tied(rng.standard_normal(len(z)))
     energy = state[0] - 0.5 * momentum @ momentum
     level = np.log(rng.uniform())
     step *= rng.uniform(0.8, 1.2)
