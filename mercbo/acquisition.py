@@ -30,6 +30,7 @@ from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
 from mercbo.region import Region
 from mercbo.samples import Sample
+from mercbo.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -96,17 +97,22 @@ def minima_of(
     *,
     climbs: int | None = None,
     pairs: bool = False,
+    trust: Trust | None = None,
     rng: np.random.Generator,
 ) -> Minima:
-    """The search of `lowest_new`, which knows nothing of what was seen."""
+    """The search of `lowest_new`, which knows nothing of what was seen; with `trust` it keeps
+    within reach of the best point."""
     region = draw.feasible.region
-    pool = starts(draw, sampler, rng=rng)
-    begin = np.concatenate([pool, incumbents[:INCUMBENTS]])
+    pool, known = starts(draw, sampler, rng=rng), incumbents[:INCUMBENTS]
+    if trust is not None:
+        pool, known = trust.drawn_in(pool, rng=rng), known[trust.holds(known)]
+    begin = np.concatenate([pool, known])
     begin = begin[first_of_each(begin)]
     begin = begin if region.is_free else begin[region.allows(begin)]
     if climbs is not None and len(begin) > climbs:
         begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
-    return Minima(*Moves(score, kernel, region, pairs=pairs).descend(begin), rng)
+    moves = Moves(score, kernel, region, pairs=pairs, trust=trust)
+    return Minima(*moves.descend(begin), rng)
 
 
 def lowest_of(
@@ -174,9 +180,16 @@ class Moves:
     """
 
     def __init__(
-        self, score: Sample, kernel: Kernel, region: Region, *, pairs: bool = False
+        self,
+        score: Sample,
+        kernel: Kernel,
+        region: Region,
+        *,
+        pairs: bool = False,
+        trust: Trust | None = None,
     ) -> None:
         self.score = score
+        self.trust = trust
         self.kernel = kernel
         self.region = region
         # the region's level of each of the kernel's
@@ -187,6 +200,8 @@ class Moves:
 
     def around(self, rows: Rows) -> Floats:
         values = self.score.path_neighbours(rows)
+        if self.trust is not None:
+            values = np.where(self.trust.moves(rows), values, np.inf)
         return values if self.region.is_free else np.where(self._open(rows), values, np.inf)
 
     def _open(self, rows: Rows) -> Mask:

@@ -29,6 +29,7 @@ from mercbo.samples import Sample
 from mercbo.scores import Situation, weighed
 from mercbo.seeking import LEADERS, Draws, Postponed, Seeker, Task, Tools, sought
 from mercbo.surrogate import Surrogate
+from mercbo.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -256,6 +257,16 @@ class Batch:
             self._apart = self._whole.apart(placed, self._diversity)
         return self._apart
 
+    @cached_property
+    def _trust(self) -> Trust | None:
+        """Where draws are minimised; None for the whole space."""
+        asking = self._asking
+        incumbents = asking.incumbents
+        centres = incumbents[self._whole.region.allows(incumbents)][:1]
+        if asking.tools.model.trust == "none" or len(centres) == 0:
+            return None
+        return Trust.around(centres[0], self.draws.posteriors[0])
+
     def is_full(self, seen: set[bytes]) -> bool:
         """Whether no point is left that differs enough from the others."""
         if self._diversity == 1:
@@ -284,15 +295,16 @@ class Batch:
             draw = asking.problem(start.sample(), self.feasible, self.chosen)
             return minima_of(
                 draw, asking.weighed(draw.sample), asking.tools.kernel, asking.tools.sampler,
-                asking.incumbents, rng=start.numbers(),
+                asking.incumbents, trust=self._trust, rng=start.numbers(),
             )  # fmt: skip
 
     def _seek(self, pool: Pool) -> Iterator[tuple[int, Minima]]:
         """From the next point on, all: the acquisition is Thompson's from there on."""
         asking, states = self._asking, len(self.draws.posteriors)
         seeker = Seeker.of(
-            asking.tools, self.draws.posteriors, self.feasible, asking.incumbents, asking.works()
-        )
+            asking.tools, self.draws.posteriors, self.feasible, asking.incumbents, asking.works(),
+            self._trust,
+        )  # fmt: skip
         tasks = {
             number: Task(number % states, asking.stream(number), self.draws[number].weights)
             for number in range(self.number, self._stop)

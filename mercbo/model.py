@@ -60,6 +60,10 @@ class Model:
         has both, such as the edges of a graph or blocks; "chain" for neighbours in the space's
         order. The draw's problem is as sparse as that, and refinement keeps what the data say of
         the other pairs. None, the default: all pairs. Needs an order of 2.
+    trust
+        "learn": where the fit says that the landscape is rugged, Thompson draws are minimised
+        within reach of the best point only, as far as the model's correlations go. "none": on the
+        whole space.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -73,6 +77,7 @@ class Model:
     refine: bool = True
     failures: str = "learn"
     warp: str = "learn"
+    trust: str = "learn"
     interactions: Stated | None = None
     terms: int | None = None
 
@@ -84,6 +89,7 @@ class Model:
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
         choose("warp", self.warp, ["learn", "none"])
+        choose("trust", self.trust, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
@@ -113,6 +119,7 @@ class Model:
             refine=False,
             failures="ignore",
             warp="none",
+            trust="none",
         )
 
     @property

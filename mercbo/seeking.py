@@ -38,6 +38,7 @@ from mercbo.quadratic import Draw
 from mercbo.samples import Sample
 from mercbo.scores import weighed
 from mercbo.space import Space
+from mercbo.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +142,7 @@ class Seeker:
     feasible: Feasible
     incumbents: Rows  # the best points measured, best first
     works: Works
+    trust: Trust | None
 
     @classmethod
     def of(
@@ -150,9 +152,10 @@ class Seeker:
         feasible: Feasible,
         incumbents: Rows,
         works: Works,
+        trust: Trust | None,
     ) -> Seeker:
         light = [posterior.without_factors() for posterior in posteriors]
-        return cls(tools, light, feasible, incumbents[: max(LEADERS, INCUMBENTS)], works)
+        return cls(tools, light, feasible, incumbents[: max(LEADERS, INCUMBENTS)], works, trust)
 
     def find(self, task: Task) -> Minima:
         posterior = self.posteriors[task.state]
@@ -161,8 +164,9 @@ class Seeker:
         draw = self.tools.problem(sample, self.incumbents[:0], self.feasible)
         score = weighed(sample, self.works, self.incumbents[:LEADERS])
         return minima_of(
-            draw, score, self.tools.kernel, self.tools.sampler, self.incumbents, rng=task.rng
-        )
+            draw, score, self.tools.kernel, self.tools.sampler, self.incumbents,
+            trust=self.trust, rng=task.rng,
+        )  # fmt: skip
 
 
 def find_all(shared: Seeker | bytes, tasks: Sequence[Task]) -> list[Minima]:
