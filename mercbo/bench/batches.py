@@ -1,10 +1,10 @@
 """What large batches and long histories cost: the part of `mercbo bench scale` about these.
 
-Each figure is the least of some repetitions, as other programs may be at work on the machine, and is
-given on the clock and in seconds of a core that the asking process used. All are of Thompson
-sampling unless said. A batch is asked for after one more result, when the fit
-stands and only the factors grow, and after a hundred more, when hyper-parameters are fitted anew:
-that is how batches are asked for in a run.
+Each figure is the least of some repetitions, as other programs may be at work on the machine. It
+is given on the clock and in seconds of a core that the asking process used. All are of Thompson
+sampling unless said. A batch is asked for after one more result, when the fit stands and only the
+factors grow, and after a hundred more, when hyper-parameters are fitted anew: that is how batches
+are asked for in a run.
 """
 
 from __future__ import annotations
