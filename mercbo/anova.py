@@ -32,8 +32,10 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats
+from mercbo.explanatory import OpenPosterior
 from mercbo.kernel import Kernel, Part, spectrum
 from mercbo.posterior import Posterior
+from mercbo.ridges import RidgeParts
 
 # Coordinates of all pairs together that are looked at, and those of a single pair.
 MOST_COORDINATES, MOST_OF_A_PAIR = 20_000, 1_000
@@ -156,6 +158,15 @@ class Decomposition:
         self.alpha = self.sigma.solve(posterior.centred)  # (N,)
         self.bases = [spectrum("path", k)[1] / np.sqrt(k) for k in self.sizes]
         self._ratios: dict[tuple[int, int], Floats] = {}
+        # effects and pairs with variances of their own, beside the one term of a full kernel
+        self.ridges = (
+            RidgeParts(
+                posterior.ridges, posterior.kernel, self.rows, bases=self.bases,
+                tables=[table[0, 0] for table in self.terms[0].tables],
+            )
+            if isinstance(posterior, OpenPosterior)
+            else None
+        )  # fmt: skip
         # per term: the product over all variables of the averages at the data, (q, 1, N)
         self._everything = [
             term.product([m[:, :, self.rows[:, i]] for i, m in enumerate(term.means)])
@@ -167,7 +178,7 @@ class Decomposition:
     def constant(self) -> tuple[float, float]:
         """Mean and variance of f_0, the average of f over the whole space."""
         cross = self._cross(())
-        prior = sum(t.scale * float(_total(t.grand_total)) for t in self.terms)
+        prior = float(self._prior(())[0, 0])
         half = self.sigma.half_solve(cross.T)
         mean = self.prior_mean + float(cross[0] @ self.alpha)
         return mean, max(prior - float((half**2).sum()), 0.0)
@@ -208,7 +219,7 @@ class Decomposition:
                 own = times(own[:, :, :, np.newaxis], self._centred(number, i)[:, :, np.newaxis])
                 own = own.reshape(*own.shape[:2], own.shape[2] * own.shape[3], len(self.rows))
             total = total + term.scale * _total(own)
-        return np.asarray(total)
+        return np.asarray(total if self.ridges is None else total + self.ridges.cross(chosen))
 
     def _centred(self, number: int, i: int) -> Floats:
         """(q, 1, k-1, N): what takes the place of a variable's average where it is not averaged."""
@@ -231,7 +242,7 @@ class Decomposition:
                 side = own.shape[2] * own.shape[3]
                 own = own.reshape(*own.shape[:2], side, side)
             total = total + term.scale * _total(own)
-        return np.asarray(total)
+        return np.asarray(total if self.ridges is None else total + self.ridges.prior(chosen))
 
     @cached_property
     def _prior_ratios(self) -> list[list[Floats]]:
@@ -284,7 +295,7 @@ class Decomposition:
                 for i, table in enumerate(term.tables)
             ]
             total += term.scale * float(_total(term.product(factors)))
-        return total
+        return total if self.ridges is None else total + self.ridges.prior_square(averaged)
 
     def _squares(self, averaged: tuple[int, ...]) -> Floats:
         """(N, N): the mean over x of k(x, X_m) k(x, X_n), k averaged over some variables."""
@@ -298,6 +309,9 @@ class Decomposition:
                 right = two.means[i].swapaxes(0, 1)[:, :, np.newaxis, self.rows[:, i]]
                 product = times(product, times(left, right))
             total += one.scale * two.scale * _total(product)
+        if self.ridges is not None:
+            mixed = self.terms[0].scale * self.ridges.mixed_squares(averaged)
+            total += mixed + mixed.T + self.ridges.squares(averaged)
         return total
 
     @cached_property

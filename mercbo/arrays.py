@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,12 @@ AnyArray: TypeAlias = NDArray[Any]
 def key(row: Rows) -> bytes:
     """A row as a dictionary key."""
     return row.astype(np.int16).tobytes()
+
+
+def rows_of_keys(found: Collection[bytes], variables: int) -> Rows:
+    """The rows of some keys, one each."""
+    flat = np.frombuffer(b"".join(found), dtype=np.int16)
+    return flat.reshape(-1, variables).astype(np.int64)
 
 
 def keys(rows: Rows) -> list[bytes]:

@@ -79,8 +79,9 @@ class Asking:
 
     @cached_property
     def seen(self) -> set[bytes]:
-        """Points that must not be asked for."""
-        return self.history.seen(repeats=self.tools.repeats)
+        """Points that must not be asked for, and what they are by the symmetries of the space."""
+        group = self.tools.space.group
+        return group.keys_with_images(self.history.seen(repeats=self.tools.repeats))
 
     @cached_property
     def incumbents(self) -> Rows:
@@ -104,9 +105,9 @@ class Asking:
         """Where repeats are allowed, the points that measuring again would tell little about."""
         if not self.tools.repeats or len(self.history) == 0:
             return set()
-        if self._designing(len(self.history.pending) + batch):
-            return set(keys(self.history.rows))
-        return self.surrogate().settled
+        designing = self._designing(len(self.history.pending) + batch)
+        settled = set(keys(self.history.rows)) if designing else self.surrogate().settled
+        return self.tools.space.group.keys_with_images(settled)
 
     def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
         if batch.is_full(seen):
@@ -118,6 +119,7 @@ class Asking:
         if self._designing(waiting):
             rng = self.stream(batch.number)
             placed = np.concatenate([self.history.rows, self.waiting, batch.chosen])
+            placed = self.tools.space.group.with_images(placed)
             return space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
         name = self.acquires(waiting)
         return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
@@ -175,7 +177,8 @@ class Asking:
         return self.problem(drawn.sample(), feasible, self.history.rows[:0])
 
     def problem(self, sample: Sample, feasible: Feasible, batch: Rows) -> Draw:
-        return self.tools.problem(sample, np.concatenate([self._barred, batch]), feasible)
+        barred = np.concatenate([self._barred, batch])
+        return self.tools.problem(sample, self.tools.space.group.with_images(barred), feasible)
 
     @cached_property
     def _barred(self) -> Rows:
@@ -238,7 +241,7 @@ class Batch:
 
     def add(self, row: Rows) -> None:
         self.rows.append(row)
-        self.seen.update(keys(row[np.newaxis]))
+        self.seen.update(keys(self._asking.tools.space.group.with_images(row[np.newaxis])))
         self._found.pop(self.number, None)
         self._apart = None
         self.number += 1

@@ -9,11 +9,11 @@ leaves the other results of its point in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from mercbo.arrays import Floats
+from mercbo.mixture import Mixture
 from mercbo.posterior import Posterior
 from mercbo.surrogate import Units
 from mercbo.variables import Point
@@ -72,17 +72,13 @@ def cross_validation(
     posteriors: list[Posterior], units: Units, points: list[Point], values: Floats, level: float
 ) -> CrossValidation:
     """Several posteriors (samples of the hyper-parameters) count alike."""
-    from scipy.special import ndtr
-
     pairs = [moments(posterior) for posterior in posteriors]
-    means, deviations = np.array([m for m, _ in pairs]), np.array([d for _, d in pairs])
+    left = Mixture(np.array([m for m, _ in pairs]), np.array([d**2 for _, d in pairs]))
     data = posteriors[0].data
-    mean = means.mean(axis=0)
-    spread = np.sqrt((deviations**2).mean(axis=0) + means.var(axis=0))
-    ranks = ndtr((data.y - means) / deviations).mean(axis=0)  # uniform where all is right
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    shown = [units.value(data.warp.inverse(mean + side * spread)) for side in (0.0, -z, z)]
-    low, high = np.sort(shown[1:], axis=0)
+    ranks = left.below(data.y)  # uniform where all is right
+    sides = (left.mean, left.quantile(0.5 - level / 2), left.quantile(0.5 + level / 2))
+    shown = [units.value(data.warp.inverse(side)) for side in sides]
+    low, high = np.min(shown, axis=0), np.max(shown, axis=0)
     results = tuple(
         LeftOut(*each)
         for each in zip(points, values.tolist(), shown[0].tolist(), low.tolist(), high.tolist(),

@@ -9,14 +9,15 @@ Where the model works on warped results, effects add up on the warped scale. The
 user's units as the change that each alone makes from the average: the ends of an interval go
 through the warp exactly, sums of effects do not. Shares are of the variance on the model's scale.
 
-Intervals are those of the posterior under the fitted hyper-parameters: they leave out that these
-are estimates too, and for an ordered variable they rest on the smoothness that its kernel expects.
+Intervals are quantiles of the posterior averaged over states of the hyper-parameters
+(`explanatory.py`). One fitted state would leave out that it is an estimate too: its intervals are too
+narrow, the more so the fewer and the noisier the results. `predict` and `ask` go by the optimizer's
+own states, so that a prediction here may differ from theirs by a part of its interval.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,12 @@ from mercbo.anova import Decomposition, Gauss
 from mercbo.arrays import Floats, Rows
 from mercbo.crossval import CrossValidation, cross_validation
 from mercbo.errors import SettingError, choose
+from mercbo.mixture import Mixture
+from mercbo.posterior import Posterior
 from mercbo.space import Space
-from mercbo.surrogate import Surrogate
+from mercbo.surrogate import Units
 from mercbo.variables import Point, Value
+from mercbo.warp import Warp
 
 # Lines of each kind that `repr` shows.
 SHOWN = 8
@@ -207,27 +211,33 @@ class Explanation:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From the model's units to the user's."""
+    """From the model's units to the user's, with intervals of a level."""
 
-    surrogate: Surrogate
-    z: float
+    units: Units
+    warp: Warp
+    level: float
 
     def value(self, mean: Floats) -> Floats:
-        warp = self.surrogate.posteriors[0].data.warp
-        return self.surrogate.units.value(warp.inverse(mean))
+        return self.units.value(self.warp.inverse(mean))
 
-    def changes(self, centre: float, mean: Floats, sd: Floats) -> tuple[Floats, Floats, Floats]:
-        """Estimate, low and high of changes from `centre`."""
+    def interval(self, part: Mixture, centre: float = 0.0) -> tuple[Floats, Floats, Floats]:
+        """Mean, low and high of `centre` + part."""
+        ends = (part.quantile(0.5 + side * self.level / 2) for side in (-1, 1))
+        sides = [self.value(centre + at) for at in (part.mean, *ends)]
+        # a very skewed mixture has its mean outside of a very short interval
+        return sides[0], np.min(sides, axis=0), np.max(sides, axis=0)
+
+    def changes(self, part: Mixture, centre: float) -> tuple[Floats, Floats, Floats]:
+        """Estimate, low and high of the change from `centre` to `centre` + part."""
         origin = self.value(np.array(centre))
-        middle, one, two = (
-            self.value(centre + mean + side * sd) - origin for side in (0.0, -self.z, self.z)
-        )
-        return middle, np.minimum(one, two), np.maximum(one, two)
+        middle, low, high = self.interval(part, centre)
+        return middle - origin, low - origin, high - origin
 
 
 def explain(
     space: Space,
-    surrogate: Surrogate,
+    posteriors: list[Posterior],
+    units: Units,
     direction: str,
     rows: Rows,
     values: Floats,
@@ -235,11 +245,12 @@ def explain(
     level: float = 0.95,
     row: Rows | None = None,
 ) -> Explanation:
-    """What a fitted model says of the results `values` at `rows`, and of one more row."""
+    """What posteriors that count alike say of the results `values` at `rows`, and of one more
+    row."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise SettingError(f"level={level!r} is not a number between 0 and 1")
-    scale = _Scale(surrogate, NormalDist().inv_cdf(0.5 + level / 2))
-    parts = [Decomposition(posterior) for posterior in surrogate.posteriors]
+    scale = _Scale(units, posteriors[0].data.warp, level)
+    parts = [Decomposition(posterior) for posterior in posteriors]
     names, listed = space.names, [v.values for v in space.variables.values()]
     centre = float(np.mean([part.constant()[0] for part in parts]))
     varied = [i for i, each in enumerate(listed) if len(each) > 1]
@@ -255,20 +266,15 @@ def explain(
     pair_shares = [_importance((names[i], names[j]), pairs[i, j], total) for i, j in looked]
     effects = [
         Effect(names[i], *each)
-        for i in varied
-        for each in zip(listed[i], *_listed(scale, centre, mains[i]), strict=True)
+        for i, sides in zip(varied, _listed(scale, centre, list(mains.values())), strict=True)
+        for each in zip(listed[i], *sides, strict=True)
     ]
     interactions = [
         Interaction((names[i], names[j]), *each)
-        for i, j in looked
-        for each in zip(
-            [(a, b) for a in listed[i] for b in listed[j]],
-            *_listed(scale, centre, pairs[i, j]),
-            strict=True,
-        )
+        for (i, j), sides in zip(pairs, _listed(scale, centre, list(pairs.values())), strict=True)
+        for each in zip([(a, b) for a in listed[i] for b in listed[j]], *sides, strict=True)
     ]
     known = sum(each.main for each in [*shares, *pair_shares])
-    data = surrogate.posteriors[0].data
     return Explanation(
         direction=direction,
         level=level,
@@ -279,18 +285,16 @@ def explain(
         pairs=tuple(pair_shares),
         left_out=len(varied) * (len(varied) - 1) // 2 - len(looked),
         higher=max(1.0 - known, 0.0) if total > 0 else 0.0,
-        check=cross_validation(
-            surrogate.posteriors, surrogate.units, space.points(rows), values, level
-        ),
-        warped=data.warp.name is not None,
-        why=None if row is None else _why(space, scale, centre, mains, pairs, row),
+        check=cross_validation(posteriors, units, space.points(rows), values, level),
+        warped=scale.warp.name is not None,
+        why=None if row is None else _why(space, scale, centre, mains, pairs, posteriors, row),
     )
 
 
 def _pairs(
     parts: list[Decomposition], looked: list[tuple[int, int]]
-) -> dict[tuple[int, int], Gauss]:
-    found: dict[tuple[int, int], Gauss] = {}
+) -> dict[tuple[int, int], Mixture]:
+    found: dict[tuple[int, int], Mixture] = {}
     for i in dict.fromkeys(i for i, _ in looked):
         others = [j for first, j in looked if first == i]
         each = [part.interactions(i, others) for part in parts]
@@ -301,19 +305,24 @@ def _pairs(
     return found
 
 
-def _mixed(parts: list[Gauss]) -> Gauss:
-    """One mean and variance for samples of the hyper-parameters that count alike."""
-    means = np.array([part.mean for part in parts])
-    within = np.mean([part.variance for part in parts], axis=0)
-    return Gauss(means.mean(axis=0), within + means.var(axis=0))
+def _mixed(parts: list[Gauss]) -> Mixture:
+    return Mixture(
+        np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
+    )
 
 
-def _listed(scale: _Scale, centre: float, part: Gauss) -> list[list[float]]:
-    return [side.tolist() for side in scale.changes(centre, part.mean, np.sqrt(part.variance))]
+def _listed(scale: _Scale, centre: float, parts: list[Mixture]) -> list[list[list[float]]]:
+    """Per part its estimates, lows and highs: all of them in one go, there may be hundreds."""
+    if not parts:
+        return []
+    sides = scale.changes(Mixture.together(parts), centre)
+    ends = np.cumsum([part.means.shape[1] for part in parts])[:-1]
+    split = [np.split(side, ends) for side in sides]
+    return [[side.tolist() for side in each] for each in zip(*split, strict=True)]
 
 
 def _importance(
-    variables: tuple[str, ...], part: Gauss, total: float, own: float | None = None
+    variables: tuple[str, ...], part: Mixture, total: float, own: float | None = None
 ) -> Importance:
     square = float(np.mean(part.mean**2))
     expected = square + float(np.mean(part.variance))
@@ -327,39 +336,38 @@ def _why(
     space: Space,
     scale: _Scale,
     centre: float,
-    mains: dict[int, Gauss],
-    pairs: dict[tuple[int, int], Gauss],
+    mains: dict[int, Mixture],
+    pairs: dict[tuple[int, int], Mixture],
+    posteriors: list[Posterior],
     row: Rows,
 ) -> Why:
-    surrogate = scale.surrogate
-    mean, sd = (float(each[0]) for each in surrogate._predict(row[np.newaxis]))
+    there = _mixed([Gauss(*posterior.predict(row[np.newaxis])) for posterior in posteriors])
     found: list[Contribution] = []
-    explained = 0.0
-    at: dict[tuple[int, ...], tuple[Gauss, int]]
+    at: dict[tuple[int, ...], tuple[Mixture, int]]
     at = {(i,): (part, int(row[i])) for i, part in mains.items()}
     for (i, j), part in pairs.items():
         at[i, j] = part, int(row[i]) * space.variables[space.names[j]].size + int(row[j])
     point = space.points(row[np.newaxis])[0]
+    beyond = there.mean - centre
     for chosen, (part, where) in at.items():
-        explained += float(part.mean[where])
-        sides = scale.changes(centre, part.mean[where], np.sqrt(part.variance[where]))
+        one = Mixture(part.means[:, [where]], part.variances[:, [where]])
+        beyond = beyond - one.mean
+        sides = (float(side[0]) for side in scale.changes(one, centre))
         names = tuple(space.names[i] for i in chosen)
-        found.append(
-            Contribution(names, tuple(point[n] for n in names), *(float(s) for s in sides))
-        )
+        found.append(Contribution(names, tuple(point[n] for n in names), *sides))
     found.sort(key=lambda part: -abs(part.estimate))
-    low, high = np.sort(scale.value(mean + scale.z * sd * np.array([-1.0, 1.0])))
-    data = surrogate.posteriors[0].data
-    beyond = mean - centre - explained
+    data = posteriors[0].data
+    predicted, low, high = (float(side[0]) for side in scale.interval(there))
+    average = float(scale.value(np.array(centre)))
     return Why(
         point=point,
-        predicted=float(scale.value(np.array(mean))),
-        low=float(low),
-        high=float(high),
-        average=float(scale.value(np.array(centre))),
+        predicted=predicted,
+        low=low,
+        high=high,
+        average=average,
         parts=tuple(found),
-        rest=float(scale.changes(centre, np.array(beyond), np.array(0.0))[0]),
-        chance=NormalDist().cdf((float(data.y.min()) - mean) / sd) if sd > 0 else 0.0,
+        rest=float(scale.value(centre + beyond)[0]) - average,
+        chance=float(there.below(float(data.y.min()))[0]) if there.variance[0] > 0 else 0.0,
         nearest=int((data.rows != row).sum(axis=1).min()),
     )
 

@@ -24,10 +24,10 @@ contrast of `kernel.py`:
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -219,7 +219,12 @@ def log_prior(z: Floats) -> tuple[float, Floats]:
     return float(value), gradient
 
 
-def log_density(data: Data, z: Floats) -> tuple[float, Floats, float]:
+# A log density, its gradient, and the best mean: what a chain knows of where it stands.
+Level: TypeAlias = tuple[float, Floats, float]
+Density: TypeAlias = Callable[[Data, Floats], Level]
+
+
+def log_density(data: Data, z: Floats) -> Level:
     """log p(z | y) up to a constant, its gradient, and the best mean given z.
 
     One factorisation serves every derivative: with G = alpha alpha' - A^-1 and M = G * K,
@@ -234,12 +239,12 @@ def log_density(data: Data, z: Floats) -> tuple[float, Floats, float]:
     alpha = factor.solve(y - mean)
     value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
     pull = np.outer(alpha, alpha) - factor.inverse()
-    weight = pull * gram
-    by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
-    tail = [weight.sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
+    by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, gram, data.rows, data.hot)
+    tail = [(pull * gram).sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
     prior_value, prior_gradient = log_prior(z)
     gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
-    return float(value + prior_value), gradient, mean
+    # tied contrasts that start alike stay alike: L-BFGS moves along gradients only
+    return float(value + prior_value), kernel.tied(gradient), mean
 
 
 def best_mean(factor: Factor, y: Floats) -> float:
@@ -261,21 +266,23 @@ def inside_bounds(z: Floats) -> bool:
     return bool(np.all((z >= low) & (z <= high)))
 
 
-def climb(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
+def climb(
+    data: Data, start: Floats, iterations: int, *, density: Density = log_density
+) -> tuple[float, Floats]:
     """L-BFGS from `start`; the density reached and where. A start that breaks down is lost."""
     from scipy.optimize import minimize
 
-    bounds = bounds_of(data.kernel.n)
+    bounds = bounds_of(len(start) - 2)
     low, high = bounds.T
 
     def loss(z: Floats) -> tuple[float, Floats]:
-        value, gradient, _ = log_density(data, z)
+        value, gradient, _ = density(data, z)
         return -value, -gradient
 
     try:
         found = minimize(
             loss,
-            np.clip(start, low, high),
+            np.clip(data.kernel.tied(start), low, high),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
@@ -402,14 +409,15 @@ def reflected(z: Floats, momentum: Floats) -> tuple[Floats, Floats]:
 def hmc_step(
     data: Data,
     z: Floats,
-    state: tuple[float, Floats, float],
+    state: Level,
     step: float,
     *,
     rng: np.random.Generator,
-) -> tuple[Floats, tuple[float, Floats, float], float]:
+    density: Density = log_density,
+) -> tuple[Floats, Level, float]:
     """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
     was to be taken. The walls of the bounds reflect it."""
-    momentum = rng.standard_normal(len(z))
+    momentum = data.kernel.tied(rng.standard_normal(len(z)))
     energy = state[0] - 0.5 * momentum @ momentum
     level = np.log(rng.uniform())
     step *= rng.uniform(0.8, 1.2)
@@ -420,7 +428,7 @@ def hmc_step(
             new, momentum = reflected(new + step * momentum, momentum)
             if not inside_bounds(new):
                 return z, state, 0.0
-            reached = log_density(data, new)
+            reached = density(data, new)
             gradient = reached[1]
             momentum = momentum + 0.5 * step * gradient
     except np.linalg.LinAlgError:

@@ -25,6 +25,7 @@ from mercbo import backend as backends
 from mercbo import snapshot
 from mercbo.arrays import Floats, Rows
 from mercbo.asking import Asking
+from mercbo.averaging import kernel_of
 from mercbo.design import diversity
 from mercbo.encoding import Encoding
 from mercbo.errors import (
@@ -46,6 +47,7 @@ from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.inference import Fit
+from mercbo.interactions import between_variables
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factors, threads_for
 from mercbo.model import Model
@@ -62,7 +64,7 @@ log = logging.getLogger(__name__)
 # How often an ask that lost a point to another process tries again before it makes them wait.
 RACES = 4
 # First entry of a spawn key: which of the optimizer's independent random streams.
-ASKING, FITTING = 0, 1
+ASKING, FITTING, EXPLAINING = 0, 1, 2
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
 
@@ -152,6 +154,7 @@ class Optimizer:
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
+        _check_fit_together(self.model, space)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._state = State(History.empty(len(space)))
@@ -412,7 +415,9 @@ class Optimizer:
         now = self._state
         if now is before:
             return chosen
-        if now.has_taken(chosen.rows, repeats=self.repeats == "allow"):
+        if now.has_taken(
+            self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"
+        ):
             raise Taken("another process took a point that was about to be suggested")
         if now.history.same_results(before.history):
             return replace(chosen, fresh=chosen.fresh or now.fresh)
@@ -501,7 +506,8 @@ class Optimizer:
             return Always(self._kernel)
         known = self._failures
         if known is None or known[0] is not history.rows or known[1] is not history.failed:
-            works = fit_works(self._kernel, history.rows, history.stack(history.failed))
+            # a model of its own, which knows nothing of symmetries
+            works = fit_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
 
@@ -539,12 +545,16 @@ class Optimizer:
         leave-one-out predictions; with a point, also why that one."""
         self._catch_up()
         self._need_results("there is nothing to explain")
+        if not self.space.group.is_trivial:
+            raise SettingError("a model with symmetries is not a product, and is not explained")
         row = None if point is None else self._one(point)[0]
         with threads_for(len(self._history)):
             now, told = self._model_of_now(), self._history
+            averaged = now.averaged(rng=self._rng(EXPLAINING, len(told)))
             return explain(
-                self.space, now, self.direction, told.rows, told.values, level=level, row=row
-            )
+                self.space, averaged, now.units, self.direction, told.rows, told.values,
+                level=level, row=row,
+            )  # fmt: skip
 
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
@@ -574,7 +584,7 @@ class Optimizer:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return Kernel(self._encoding)
+        return kernel_of(self._encoding, self.space.group)
 
     def _stream(self, number: int) -> np.random.Generator:
         """The random numbers of one of the points asked for."""
@@ -733,6 +743,20 @@ class Optimizer:
         self._warn_of_predicates(f"{storage} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())
         self._state = replace(self._state, number=1)
+
+
+def _check_fit_together(model: Model, space: Space) -> None:
+    """Refuse a model that is not one of this space."""
+    if model.interactions is not None:
+        between_variables(model.interactions, tuple(space.variables))
+    if space.group.is_trivial:
+        return
+    if model.inference == "slice":
+        raise SettingError("inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'")
+    if model.terms is not None:
+        raise SettingError(
+            f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"
+        )
 
 
 def _default_initial(variables: int) -> int:

@@ -22,6 +22,12 @@ variables is 5,000, no less than the longest histories.
 
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
+
+With `Model(terms=...)` a draw also has some terms of order 3 or 4 (`higher.py`): Phi then is that
+of order <= 2 and of these, and all else holds as it is.
+
+Where the space has symmetries, what is drawn is the averaged function h of `averaging.py`, of which
+the data are y r: its values hold in the acquisition problem, and paths are divided by r again.
 """
 
 from __future__ import annotations
@@ -32,14 +38,23 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Mask, Rows
 from mercbo.errors import SettingError
-from mercbo.features import Coefficients, between_factors, mercer, single, term_count
+from mercbo.features import (
+    Coefficients,
+    mercer,
+    pair_mask,
+    paired_gram,
+    single,
+    single_of_hot,
+    term_count,
+)
+from mercbo.higher import Terms, WithTerms, select
 from mercbo.inference import Data, Hyper, full_factor
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
-from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
+from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -48,9 +63,9 @@ MOST_TERMS = 100_000
 # Draws whose weights at the data are solved for together.
 TOGETHER = 8
 
-# A draw a priori: coefficients of order <= 2, or theta (d,) for higher orders; and with it the
-# white noise (N,) of its part above.
-Prior = Coefficients | Floats
+# A draw a priori: coefficients of order <= 2, perhaps with some terms above, or theta (d,) of all
+# terms; and with it the white noise (N,) of its part above.
+Prior = Coefficients | WithTerms | Floats
 Begun = tuple[Prior, Floats]
 
 
@@ -63,8 +78,11 @@ class Posterior:
         self.hyper = hyper
         self.kernel = data.kernel
         self.w = self.kernel.weights(hyper.beta)
-        self.scale = float(hyper.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.tables = self.kernel.log_tables(hyper.beta)
+        self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
+        # the amplitude of what is drawn
+        self.amplitude = hyper.amplitude / (1.0 if self.lift is None else self.lift.reference**2)
+        self.scale = float(self.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.centred = data.y - hyper.mean
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
@@ -72,13 +90,31 @@ class Posterior:
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
-        return Posterior(self.model, replace(self.data, factors=Factors()), self.hyper)
+        light = Posterior(self.model, replace(self.data, factors=Factors()), self.hyper)
+        if self.model.terms is not None:
+            light._kept = self._kept  # which takes a factor to find
+        return light
 
     # -- covariances ---------------------------------------------------------------------------
 
+    def _drawn(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
+        """Covariance of the part of order <= m of what is drawn."""
+        w, scale = self.w * spread, self.scale
+        if self.model.interactions is not None:
+            return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
+        if self.model.terms is None:
+            return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+        left = self._kept.products(single(self.kernel, w, rows))
+        right = self._kept.products(single_of_hot(self.kernel, w, hot))
+        return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
+
     def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
-        """Covariance of the part of order <= m."""
-        return self.kernel.truncated_gram(self.w * spread, self.scale, self.model.order, rows, hot)
+        """Covariance of the part of order <= m of the function."""
+        drawn = self._drawn(rows, hot, spread)
+        if self.lift is None:
+            return drawn
+        right = self.lift.roots(self.kernel.rows_of(hot))
+        return np.asarray(drawn / self.lift.roots(rows)[:, np.newaxis] / right)
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         """Covariance of the modelled function: all orders, or only those of the features."""
@@ -92,8 +128,9 @@ class Posterior:
     def _factor(self, name: str, covariance: Callable[[Rows, Floats], Floats]) -> Factor:
         """Of a covariance of the data, and D."""
         data, model = self.data, self.model
+        kept = self._kept.sets if name == "above" and model.terms is not None else ()
         return data.factors.factor(
-            (name, model.posterior, model.weights, model.order, *self.hyper.covariance),
+            (name, model, *kept, *self.hyper.covariance),
             data.rows,
             data.noise(self.hyper.noise),
             lambda part: covariance(data.rows[part], data.hot[: part.stop]),
@@ -199,8 +236,12 @@ class Posterior:
 
     def begin(self, rng: np.random.Generator) -> Begun:
         """All that is random of one draw: its part of order <= m a priori, and white noise."""
-        if self.model.order > 2:
-            prior: Prior = rng.standard_normal(self._terms)
+        prior: Prior
+        if self.model.terms is not None:
+            theta = self._root * rng.standard_normal(len(self._kept))
+            prior = WithTerms(self._prior_coefficients(rng), theta)
+        elif self.model.order > 2:
+            prior = rng.standard_normal(self._terms)
         else:
             prior = self._prior_coefficients(rng)
         return prior, rng.standard_normal(len(self.data))
@@ -226,56 +267,103 @@ class Posterior:
         for column, (prior, noise) in enumerate(begun, start=skip):
             at_data[:, column] = self._at_data(prior)
             white[:, column] = noise
-        right = self.centred[:, np.newaxis] - at_data - self._eta(white)
-        return self._sigma.solve(right)
+        if self.lift is None:
+            return self._sigma.solve(self.centred[:, np.newaxis] - at_data - self._eta(white))
+        # what is drawn is the function times its roots
+        roots = self.lift.roots(self.data.rows)[:, np.newaxis]
+        right = self.centred[:, np.newaxis] - at_data / roots - self._eta(white)
+        return np.asarray(self._sigma.solve(right) / roots)
 
     def sample(self, prior: Prior, v: Floats) -> Sample:
         """The draw that begins with `prior` and has the weights `v` (N,) at the data."""
+        if isinstance(prior, WithTerms):
+            return self._quadratic_sample(prior.low, v, prior.theta)
         if isinstance(prior, Coefficients):
             return self._quadratic_sample(prior, v)
         return self._general_sample(prior, v)
 
     def _at_data(self, prior: Prior) -> Floats:
+        if isinstance(prior, WithTerms):
+            return prior.low.value(self._singles) + self._kept_at_data @ prior.theta
         if isinstance(prior, Coefficients):
             return prior.value(self._singles)
         return np.asarray(self._phi @ prior)
 
-    def _quadratic_sample(self, prior: Coefficients, v: Floats) -> Sample:
+    def _quadratic_sample(
+        self, prior: Coefficients, v: Floats, theta: Floats | None = None
+    ) -> Sample:
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
         low = prior + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+        higher = rest_of_higher = None
+        if theta is not None:
+            told = self.scale * (self._kept_at_data.T @ v)
+            higher = Higher(self.kernel, self.w, self._kept, theta + told)
+            rest_of_higher = Higher(self.kernel, self.w, self._kept, theta)
         if not self.model.refines:
-            return QuadraticSample(self.kernel, self.w, low, low, None)
+            return QuadraticSample(self.kernel, self.w, low, low, None, higher=higher)
         plain = (self._pair_spread > 0).astype(np.float64)
         rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
-        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
+        return QuadraticSample(
+            self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
+        )
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
-        return KernelSum(self.kernel, self.tables, self.data.hot, self.hyper.amplitude * v)
+        images = self.kernel.images(self.data.rows)
+        hot = self.data.hot
+        if len(images) > 1:
+            hot = self.kernel.onehot(images.reshape(-1, images.shape[2]))
+        weights = np.tile(self.amplitude / len(images) * v, len(images))
+        return KernelSum(self.kernel, self.tables, hot, weights)
+
+    @property
+    def _root(self) -> float:
+        """The prior standard deviation of a coefficient of F and of its products."""
+        return float(np.sqrt(self.scale))
 
     @cached_property
     def _singles(self) -> Floats:
         return single(self.kernel, self.w, self.data.rows)
 
     @cached_property
+    def _kept(self) -> Terms:
+        """The terms above order 2 that draws have, by the posterior mean."""
+        alpha, count = self._sigma.solve(self.centred), self.model.terms
+        assert count is not None
+        return select(
+            self.kernel, self.w, self._singles, alpha, order=self.model.order, count=count
+        )
+
+    @cached_property
+    def _kept_at_data(self) -> Floats:
+        """(N, T)."""
+        return self._kept.products(self._singles)
+
+    @cached_property
     def _pair_spread(self) -> Floats:
         """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
         if self.model.order == 1:
             return np.zeros((len(self.w), len(self.w)))
-        return between_factors(self.kernel.factor_of) * np.outer(self.spread, self.spread)
+        return self._pairs * np.outer(self.spread, self.spread)
+
+    @cached_property
+    def _pairs(self) -> Mask:
+        """(D, D): which products of two features a draw has."""
+        return pair_mask(self.kernel, self.model.interactions)
 
     def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
-        root, d = np.sqrt(self.scale), len(self.w)
+        root, d = self._root, len(self.w)
         constant = float(root * rng.standard_normal())
         main = root * np.sqrt(self.spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
-        return Coefficients(constant, main, root * np.sqrt(self._pair_spread) * (upper + upper.T))
+        pair = root * np.sqrt(self._pair_spread) * (upper + upper.T)
+        return Coefficients(constant, *self.kernel.symmetrised(main, pair))
 
     def _data_coefficients(self, v: Floats, spread: Floats, pairs: Floats) -> Coefficients:
         """Phi' v, as coefficients of F, for prior variances `spread` (D,) and `pairs` (D, D)."""
         singles = self._singles
         main = self.scale * spread * (singles.T @ v)
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
-        return Coefficients(float(self.scale * v.sum()), main, pair)
+        return Coefficients(float(self.scale * v.sum()), *self.kernel.symmetrised(main, pair))
 
     @cached_property
     def _terms(self) -> int:
@@ -298,11 +386,17 @@ class Posterior:
             return self.hyper.mean + self._features(rows) @ theta
 
         def beyond(rows: Rows) -> Floats:
-            return self._kernel_sum(v).value(rows) - self._low(rows, self.data.hot, 1.0) @ v
+            return self._kernel_sum(v).value(rows) - self._drawn(rows, self.data.hot, 1.0) @ v
 
-        return GeneralSample(self.kernel, low, beyond if self.model.refines else None)
+        if not self.model.refines:
+            return GeneralSample(self.kernel, low, None)
+        return GeneralSample(self.kernel, low, beyond, self.lift)
 
     def _features(self, rows: Rows) -> Floats:
+        images = self.kernel.images(rows)
+        return sum(map(self._own_features, images[1:]), self._own_features(images[0])) / len(images)
+
+    def _own_features(self, rows: Rows) -> Floats:
         singles = single(self.kernel, self.w * self.spread, rows)
         phi = mercer(singles, self.kernel.factor_of, self.model.order)
-        return float(np.sqrt(self.scale)) * phi
+        return self._root * phi

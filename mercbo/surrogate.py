@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows, keys
+from mercbo.explanatory import averaged
 from mercbo.history import History
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
@@ -92,6 +93,7 @@ class Surrogate:
         data = self._data = data.warped(self.fit.warp)
         drawn = self.fit.hypers[1:] or self.fit.hypers
         self.posteriors = [Posterior(model, data, hyper) for hyper in drawn]
+        self._averaged: list[Posterior] | None = None
 
     @cached_property
     def settled(self) -> set[bytes]:
@@ -105,6 +107,17 @@ class Surrogate:
         if len(self._data) - len(rows) < REPLICATES:
             known &= counts > 1
         return set(keys(rows[known]))
+
+    def averaged(self, *, rng: np.random.Generator) -> list[Posterior]:
+        """Posteriors for an explanation (`explanatory.py`), made once."""
+        if self._averaged is None:
+            first = self.posteriors[0]
+            self._averaged = (
+                averaged(first.model, first.data, self.fit.hypers[0], rng=rng)
+                if first.kernel.n
+                else self.posteriors
+            )
+        return self._averaged
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noise-free function, in standardised units."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mercbo import Model, Space
 from mercbo.anova import Decomposition, over, times
+from mercbo.explanatory import OpenPosterior
 from mercbo.inference import Hyper
 from mercbo.posterior import Posterior
+from mercbo.ridges import Ridges
 
 MODELS = {
     "projected": Model(),
@@ -54,10 +58,13 @@ class Enumerated:
         return float(np.mean(square + np.einsum("cp,pq,cq->c", matrix, self.covariance, matrix)))
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=[*MODELS, "ridges"])
 def posterior(small_space, make_data, random_beta, request) -> Posterior:
     data = make_data(small_space, 9)
     hyper = Hyper(random_beta(data.kernel), amplitude=1.7, noise=0.05, mean=0.3)
+    if request.param == "ridges":
+        rough = replace(data, kernel=data.kernel.rougher(0.5))
+        return OpenPosterior(Model(), rough, hyper, Ridges.of(data.kernel, 0.8, 0.4))
     return Posterior(MODELS[request.param], data, hyper)
 
 

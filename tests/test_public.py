@@ -19,13 +19,15 @@ PUBLIC = {
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
     "NoResults", "Observation", "Optimizer", "Ordinal", "Point", "PointError", "Prediction",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
+    "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
 }  # fmt: skip
 
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "region", "export", "feasible", "space", "frames", "results", "kernel", "features", "linalg",
+    "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
+    "averaging", "interactions", "features", "higher", "reduction", "linalg",
     "warp", "inference",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",

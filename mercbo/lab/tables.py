@@ -1,35 +1,41 @@
 """Spreadsheets, as people make them: in and out. The first stop of `mercbo tell`.
 
-A file is read whole before anything is believed: a byte-order mark, semicolons or tabs, Excel's
+A table is read whole before anything is believed: a byte-order mark, semicolons or tabs, Excel's
 "sep=" line, empty lines and columns, quotes around cells. Cells stay text (or, from .xlsx,
 numbers); `cells.py` says what they mean. Every row remembers its line, so that a complaint can
 name it.
 
 Files come from anywhere: their size is looked at before they are opened, an .xlsx file's unpacked
-size before it is unpacked, and a text that a spreadsheet would run as a formula gets a quote in
-front when it is written, which reading takes off again.
+size before it is unpacked. Text is read line by line, and what is kept of it has limits of its own,
+so that memory follows the table and not the file. A text that a spreadsheet would run as a formula
+gets a quote in front when it is written, which reading takes off again.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from mercbo.errors import MercboError
 
 Cell: TypeAlias = "str | int | float | bool | None"
 
-# Far above any table of experiments, far below what would fill the memory.
+# Far above any table of experiments, far below what would fill the memory: a cell that is kept
+# takes some 100 bytes beside its text.
 MOST_BYTES = 32 * 2**20
+MOST_TEXT = 256 * 2**20
 MOST_UNPACKED = 256 * 2**20
 MOST_ROWS = 200_000
+MOST_CELLS = 2_000_000
+MOST_LINE = 4_000_000
 MOST_CELL = 32_767  # Excel's own limit
 # What a spreadsheet takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -83,12 +89,13 @@ def letters(column: int) -> str:
 def read_table(path: str | os.PathLike[str]) -> Table:
     """The table in a .csv, .tsv, .txt or .xlsx file; a `TableError` that says why there is none."""
     file = Path(path)
-    check_size(file, MOST_BYTES)
     if file.suffix.lower() in (".xlsx", ".xlsm"):
+        check_size(file, MOST_BYTES)
         rows, comma = _read_xlsx(file), False
     elif file.suffix.lower() in (".xls", ".ods", ".numbers"):
         raise TableError(f"{file.name}: {file.suffix} files are not read; save it as .csv or .xlsx")
     else:
+        check_size(file, MOST_TEXT)
         rows, comma = _read_csv(file)
     return _table(file.name, rows, comma)
 
@@ -109,45 +116,71 @@ def check_size(file: Path, most: int) -> None:
 
 
 def _read_csv(file: Path) -> tuple[list[tuple[int, list[Cell]]], bool]:
-    text = _decoded(file)
-    if "\0" in text:
-        raise TableError(f"{file.name}: holds binary data, not text")
-    first = text.split("\n", 1)[0].strip()
-    skipped = 0
-    if first.lower().startswith("sep=") and len(first) == 5:
-        delimiter, skipped = first[4], 1
-        text = text.split("\n", 1)[1] if "\n" in text else ""
-    else:
-        delimiter = _delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows: list[tuple[int, list[Cell]]] = []
-    start = 1 + skipped
-    try:
-        for cells in reader:
-            rows.append((start, list(cells)))
-            start = reader.line_num + 1 + skipped
-            if len(rows) > MOST_ROWS + 1:
-                raise TableError(f"{file.name}: more than {MOST_ROWS:,} rows are not read")
-    except csv.Error as error:
-        raise TableError(f"{file.name}, line {start}: not a row of a table ({error})") from None
-    return rows, delimiter != ","
-
-
-def _decoded(file: Path) -> str:
-    raw = file.read_bytes()
-    marked = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
+    with file.open("rb") as raw:
+        marked = raw.read(2) in (b"\xff\xfe", b"\xfe\xff")
     # Excel on Windows still writes its own code page where it is not told otherwise
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
         try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
+            with file.open(encoding=encoding, newline="") as text:
+                return _rows_of(file.name, text)
+        except UnicodeError:
             continue
     raise TableError(f"{file.name}: neither UTF-8 nor Windows text; save it as CSV UTF-8")
 
 
-def _delimiter(text: str) -> str:
+def _rows_of(name: str, text: TextIO) -> tuple[list[tuple[int, list[Cell]]], bool]:
+    """Every row that is not empty, with its line, and whether commas are no delimiters."""
+    lines = _checked(name, text)
+    opening = list(itertools.islice(_until_filled(lines), MOST_ROWS))
+    first = opening[0].strip() if opening else ""
+    skipped = 0
+    if first.lower().startswith("sep=") and len(first) == 5:
+        delimiter, skipped = first[4], 1
+    else:
+        delimiter = _delimiter(opening[-1] if opening else "")
+    reader = csv.reader(itertools.chain(opening[skipped:], lines), delimiter=delimiter)
+    rows: list[tuple[int, list[Cell]]] = []
+    start, cells = 1 + skipped, 0
+    try:
+        for row in reader:
+            if any(row):
+                rows.append((start, list(row)))
+                cells += len(row)
+            start = reader.line_num + 1 + skipped
+            _check_counts(name, len(rows), cells)
+    except csv.Error as error:
+        raise TableError(f"{name}, line {start}: not a row of a table ({error})") from None
+    return rows, delimiter != ","
+
+
+def _check_counts(name: str, rows: int, cells: int) -> None:
+    if rows > MOST_ROWS + 1:
+        raise TableError(f"{name}: more than {MOST_ROWS:,} rows are not read")
+    if cells > MOST_CELLS:
+        raise TableError(
+            f"{name}: more than {MOST_CELLS:,} cells are not read; leave out what is not needed"
+        )
+
+
+def _checked(name: str, text: TextIO) -> Iterator[str]:
+    while line := text.readline(MOST_LINE + 1):
+        if "\0" in line:
+            raise TableError(f"{name}: holds binary data, not text")
+        if len(line) > MOST_LINE:
+            raise TableError(f"{name}: lines of more than {MOST_LINE:,} characters are not read")
+        yield line
+
+
+def _until_filled(lines: Iterator[str]) -> Iterator[str]:
+    """The lines up to the first that is not empty, and with it."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def _delimiter(header: str) -> str:
     """The one that splits the header into most columns."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
     counts = {each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS}
     return max(DELIMITERS, key=lambda each: counts[each])
 

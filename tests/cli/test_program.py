@@ -40,10 +40,10 @@ def test_a_loop_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
     done = mercbo(folder, "tell", "st üdy#1?.db", "r.csv", "--json")
     assert (done.returncode, json.loads(done.stdout)["told"]) == (0, 3)
     with (folder / "huge.csv").open("wb") as out:
-        out.truncate(100 * 2**20)
+        out.truncate(300 * 2**20)
     done = mercbo(folder, "tell", "st üdy#1?.db", "huge.csv")
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
-    assert "100 MB are more than the 32 MB that are read" in done.stderr
+    assert "300 MB are more than the 256 MB that are read" in done.stderr
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -109,11 +110,39 @@ def test_what_is_no_table_is_refused(
 def test_a_huge_file_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "huge.csv"
-    with file.open("wb") as out:
-        out.truncate(100 * 2**20)  # 100 MB, none of them on the disk
-    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was opened"))
-    with pytest.raises(TableError, match=r"100 MB are more than the 32 MB"):
+    monkeypatch.setattr(Path, "open", lambda *_: pytest.fail("it was opened"))
+    for name, size, complaint in [
+        ("huge.csv", 300, r"300 MB are more than the 256 MB that are read"),
+        ("huge.xlsx", 100, r"100 MB are more than the 32 MB that are read"),
+    ]:
+        with open(tmp_path / name, "wb") as out:
+            out.truncate(size * 2**20)  # none of it on the disk
+        with pytest.raises(TableError, match=complaint):
+            read_table(tmp_path / name)
+
+
+def test_memory_follows_the_table_and_not_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty rows are read over: 4 MB of them take a small part of that."""
+    file = tmp_path / "long.csv"
+    file.write_bytes(b"a,b\n1,2\n" + (b"," * 1023 + b"\n") * 2**12 + b"3,4\n")
+    tracemalloc.start()
+    try:
+        table = read_table(file)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [(line.number, line.cells) for line in table.lines] == [
+        (2, {"a": "1", "b": "2"}),
+        (2**12 + 3, {"a": "3", "b": "4"}),
+    ]
+    assert peak < 2**20
+    monkeypatch.setattr(tables, "MOST_CELLS", 5)
+    with pytest.raises(TableError, match="more than 5 cells are not read"):
+        read_table(file)
+    monkeypatch.setattr(tables, "MOST_LINE", 5)
+    with pytest.raises(TableError, match="lines of more than 5 characters are not read"):
         read_table(file)
 
 
