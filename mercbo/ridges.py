@@ -107,7 +107,7 @@ class RidgeParts:
         """Prior covariance of a part's coordinates, (c, c)."""
         own: Floats = np.ones((1, 1))
         for i in chosen:
-            own = np.kron(own, self.bases[i].T @ self.effects[i] @ self.bases[i])
+            own = np.asarray(np.kron(own, self.bases[i].T @ self.effects[i] @ self.bases[i]))
         return self._weight(len(chosen)) * own
 
     def prior_square(self, averaged: tuple[int, ...]) -> float:
