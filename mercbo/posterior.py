@@ -15,6 +15,11 @@ part of the process above order m, which is independent of theta a priori. No d 
 formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
 W0 F' diag(v) F between factors.
 
+All of this is in the space of the data, N x N, whose factors grow with the results
+(`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
+all orders and no finite d, and for the truncated one at order 2, d is about n^2 / 2, which at 100
+variables is 5,000, no less than the longest histories.
+
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
 

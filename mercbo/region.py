@@ -209,10 +209,11 @@ class Region:
         answers = []
         for found, row in zip(keys(rows), rows, strict=True):
             known = (predicate.name, found)
-            if known not in self._answers:
+            answer = self._answers.get(known)  # another thread may clear them at any time
+            if answer is None:
                 point = points_of(self.variables, row[np.newaxis])[0]
-                self._answers[known] = predicate.allows(point)
-            answers.append(self._answers[known])
+                answer = self._answers[known] = predicate.allows(point)
+            answers.append(answer)
         return answers
 
     def broken(self, row: Rows) -> list[Constraint]:

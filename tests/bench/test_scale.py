@@ -84,8 +84,8 @@ def test_batches_are_measured_and_shown_beside_each_other(monkeypatch):
     ]  # fmt: skip
     assert all(one.seconds > 0 for one in found)
     text = batches.markdown([
-        batches.Measured("ask(1)", "now", 0.5), batches.Measured("ask(9)", "now", 1.5),
-        batches.Measured("ask(9) with 2 worker processes", "now", 0.75),
+        batches.Measured("ask(1)", "now", 0.6, 0.5), batches.Measured("ask(9)", "now", 2.0, 1.5),
+        batches.Measured("ask(9) with 2 worker processes", "now", 1.0, 0.15),
     ])  # fmt: skip
-    assert "| `ask(9)` | now | 1.5 | 3 |" in text
-    assert "2.00 times as fast as alone" in text
+    assert "| `ask(9)` | now | 2 | 1.5 | 3 |" in text
+    assert "2.00 times as fast as alone on the clock; 10.0% of the work stays" in text
