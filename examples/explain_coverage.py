@@ -49,7 +49,7 @@ class Function:
 def draw_space(rng: np.random.Generator) -> Space:
     kinds = [
         lambda: Binary(),
-        lambda: Categorical("abcde"[: rng.integers(3, 6)]),
+        lambda: Categorical(list("abcde"[: rng.integers(3, 6)])),
         lambda: Ordinal(range(int(rng.integers(3, 7)))),
     ]
     return Space({f"x{i}": kinds[rng.integers(3)]() for i in range(VARIABLES)})
