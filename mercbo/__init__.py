@@ -35,6 +35,14 @@ from mercbo.model import Model
 from mercbo.optimizer import Observation, Optimizer, Prediction
 from mercbo.quadratic import Draw
 from mercbo.space import Space
+from mercbo.symmetry import (
+    CyclicShift,
+    Flip,
+    Permutation,
+    Reversal,
+    ReverseComplement,
+    Symmetry,
+)
 from mercbo.variables import Binary, Categorical, Integer, Ordinal, Point
 
 __version__ = "0.1.0"
@@ -46,10 +54,12 @@ __all__ = [
     "BackendError",
     "Binary",
     "Categorical",
+    "CyclicShift",
     "Draw",
     "Evaluation",
     "Exactly",
     "Failure",
+    "Flip",
     "Forbid",
     "Implies",
     "Integer",
@@ -60,16 +70,20 @@ __all__ = [
     "Observation",
     "Optimizer",
     "Ordinal",
+    "Permutation",
     "Point",
     "PointError",
     "Prediction",
     "Result",
     "ResultError",
+    "Reversal",
+    "ReverseComplement",
     "SettingError",
     "Space",
     "SpaceError",
     "SpaceExhausted",
     "StateError",
+    "Symmetry",
     "Tied",
     "Where",
     "maximize",

@@ -15,6 +15,7 @@ rows: moves that leave them are not taken, and where constraints bind, two varia
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -23,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from mercbo import backend
-from mercbo.arrays import Floats, Index, Mask, Rows, key
+from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
 from mercbo.feasible import Feasible
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
 from mercbo.region import Region
 from mercbo.samples import Sample
+from mercbo.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -70,21 +72,68 @@ def lowest_new(
     `pairs` the lowest minima go on by pairs of moves also where no constraint asks for that.
     """
     feasible = draw.feasible
-    if feasible.region.table is not None:
-        return best_spare(score, feasible, seen, feasible.region.table.shape[0], rng=rng)
-    pool = starts(draw, sampler, rng=rng)
-    begin = np.unique(np.concatenate([pool, incumbents[:INCUMBENTS]]), axis=0)
-    begin = begin if feasible.region.is_free else begin[feasible.region.allows(begin)]
+    if feasible.listed is not None and is_short(feasible, len(seen)):
+        return best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
+    found = minima_of(draw, score, kernel, sampler, incumbents, climbs=climbs, pairs=pairs, rng=rng)
+    return lowest_of(found, score, kernel, feasible, seen)
+
+
+@dataclass(frozen=True)
+class Minima:
+    """Where descent on a score ended, and the random numbers from there on."""
+
+    rows: Rows  # (P, n)
+    values: Floats  # (P,)
+    around: Floats  # (P, L), as in `Moves`
+    rng: np.random.Generator
+
+
+def minima_of(
+    draw: Draw,
+    score: Sample,
+    kernel: Kernel,
+    sampler: Any,
+    incumbents: Rows,
+    *,
+    climbs: int | None = None,
+    pairs: bool = False,
+    trust: Trust | None = None,
+    rng: np.random.Generator,
+) -> Minima:
+    """The search of `lowest_new`, which knows nothing of what was seen; with `trust` it keeps
+    within reach of the best point."""
+    region = draw.feasible.region
+    pool, known = starts(draw, sampler, rng=rng), incumbents[:INCUMBENTS]
+    if trust is not None:
+        pool, known = trust.drawn_in(pool, rng=rng), known[trust.holds(known)]
+    begin = np.concatenate([pool, known])
+    begin = begin[first_of_each(begin)]
+    begin = begin if region.is_free else begin[region.allows(begin)]
     if climbs is not None and len(begin) > climbs:
         begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
-    moves = Moves(score, kernel, feasible.region, pairs=pairs)
-    rows, values, around = moves.descend(begin)
-    chosen = moves.best_unseen(rows, values, around, seen)
+    moves = Moves(score, kernel, region, pairs=pairs, trust=trust)
+    return Minima(*moves.descend(begin), rng)
+
+
+def lowest_of(
+    found: Minima, score: Sample, kernel: Kernel, feasible: Feasible, seen: Collection[bytes]
+) -> Rows | None:
+    """The lowest of some minima and what is around them that is not in `seen`; the best of some
+    others where there is none."""
+    moves = Moves(score, kernel, feasible.region)
+    chosen = moves.best_unseen(found.rows, found.values, found.around, seen)
     if chosen is not None:
         return chosen
     log.debug("all points around the minima of a draw were seen; taking the best of others")
     most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
-    return best_spare(score, feasible, seen, most, rng=rng)
+    return best_spare(score, feasible, seen, most, rng=copy.deepcopy(found.rng))
+
+
+def is_short(feasible: Feasible, seen: int) -> bool:
+    """Whether all that is left of a listed space is looked at, row by row: of a table, and where
+    more than half was seen, so that the minima that the backend finds are mostly old."""
+    listed = feasible.listed
+    return feasible.region.table is not None or (listed is not None and 2 * seen > len(listed))
 
 
 def best_spare(
@@ -131,9 +180,16 @@ class Moves:
     """
 
     def __init__(
-        self, score: Sample, kernel: Kernel, region: Region, *, pairs: bool = False
+        self,
+        score: Sample,
+        kernel: Kernel,
+        region: Region,
+        *,
+        pairs: bool = False,
+        trust: Trust | None = None,
     ) -> None:
         self.score = score
+        self.trust = trust
         self.kernel = kernel
         self.region = region
         # the region's level of each of the kernel's
@@ -144,6 +200,8 @@ class Moves:
 
     def around(self, rows: Rows) -> Floats:
         values = self.score.path_neighbours(rows)
+        if self.trust is not None:
+            values = np.where(self.trust.moves(rows), values, np.inf)
         return values if self.region.is_free else np.where(self._open(rows), values, np.inf)
 
     def _open(self, rows: Rows) -> Mask:
@@ -175,7 +233,7 @@ class Moves:
         """The minima that go on by pairs of moves, each once."""
         if self.paired == 0:
             return np.zeros(0, dtype=np.intp)
-        _, once = np.unique(rows, axis=0, return_index=True)
+        once = first_of_each(rows)
         return np.asarray(once[np.argsort(values[once], kind="stable")[: self.paired]])
 
     def _singles(self, rows: Rows, values: Floats, around: Floats, active: Index) -> None:

@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats
-from mercbo.averaging import OpenPosterior
+from mercbo.explanatory import OpenPosterior
 from mercbo.kernel import Kernel, Part, spectrum
 from mercbo.posterior import Posterior
 from mercbo.ridges import RidgeParts

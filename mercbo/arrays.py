@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,5 +21,28 @@ def key(row: Rows) -> bytes:
     return row.astype(np.int16).tobytes()
 
 
+def rows_of_keys(found: Collection[bytes], variables: int) -> Rows:
+    """The rows of some keys, one each."""
+    flat = np.frombuffer(b"".join(found), dtype=np.int16)
+    return flat.reshape(-1, variables).astype(np.int64)
+
+
 def keys(rows: Rows) -> list[bytes]:
     return [row.tobytes() for row in rows.astype(np.int16)]
+
+
+def first_of_each(rows: AnyArray) -> Index:
+    """Where each of the distinct rows is first met, the rows in lexicographic order: what
+    `numpy.unique` gives, many times as fast for some hundred rows. Entries are below 2**15 and not
+    negative.
+
+    >>> first_of_each(np.array([[1, 0], [0, 1], [1, 0], [0, 0]])).tolist()
+    [3, 1, 0]
+    """
+    if rows.size == 0:
+        return np.zeros(min(len(rows), 1), dtype=np.intp)
+    packed = np.ascontiguousarray(rows, dtype=">i2")  # bytes in the order of the numbers
+    found: dict[bytes, int] = {}
+    for position, row in enumerate(packed.view(f"V{2 * rows.shape[1]}").ravel().tolist()):
+        found.setdefault(row, position)
+    return np.array([found[row] for row in sorted(found)], dtype=np.intp)

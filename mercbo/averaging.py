@@ -1,177 +1,195 @@
-"""Posteriors for an explanation: of a model that leaves open more than the optimizer's, under many
-states of its hyper-parameters.
+"""`Averaged`: the diffusion kernel averaged over a group of symmetries.
 
-What is suggested next needs one good guess. An interval states what *all* good guesses leave open,
-and under a single state it is too narrow. Whatever the model's settings, `opt.explain()` therefore
-averages over a chain of Hamiltonian Monte Carlo of its own, on
+| symbol | meaning                                                                       | shape  |
+|--------|-------------------------------------------------------------------------------|--------|
+| K      | the product kernel of `kernel.py`, contrasts tied over the orbits of factors  |        |
+| K_G    | mean over g of K(g x, x'): the covariance of a function averaged over images  |        |
+| r      | root of K_G(x, x) / K(x, x): 1 where x is its own image under all of G        |        |
+| R_g    | what g does to the single-factor features: F(g x) = F(x) R_g                  | (D, D) |
 
-    y ~ N(0, amplitude * K + B + D),   B = scale * (1 + v S_1 + v^2 S_2)   (`ridges.py`).
+With tied contrasts K(g x, g x') = K(x, x') for every g, so that K_G is symmetric in x and x' and
+positive semidefinite, and every function it can describe is the same at all images of a point.
 
-| symbol | meaning                                                                  | shape    |
-|--------|--------------------------------------------------------------------------|----------|
-| K      | the optimizer's product kernel                                           | (N, N)   |
-| B      | effects and pairs with variances of their own                            | (N, N)   |
-| A, B   | variance of all effects, n scale v, and of all pairs, P scale v^2        |          |
-| z      | log c_1 .. log c_n, log A, log B, log amplitude, log noise               | (n + 4,) |
+K_G is larger where x is its own image, and improvement would be looked for there: of 40 points
+asked for in runs on DNA, 21 to 37 were palindromes. The kernel of the model is therefore
+K_G(x, x') / (r(x) r(x')), of the same diagonal as K. Its process is h / r with h of covariance K_G:
+still symmetric, since r is.
 
-It differs from the model of `inference.py` in this:
-
-- Effects and interactions have variances of their own. In K, an effect has W0 w_i and an
-  interaction W0 w_i w_j, and so on: results that speak against high orders then speak against
-  effects, which are shrunk too far. With A and B they are shrunk as in a ridge regression with two
-  ridges, which are learned. log A ~ N(0, 1.5^2) and log B ~ N(log 0.5, 1.5^2), in units of the
-  variance of y.
-- log noise ~ N(log 0.1, 1.5^2). The optimizer takes results for nearly exact as long as it can, and
-  K has interactions of all orders to follow any noise with.
-- Ordered variables may be rough. K has exp(-beta L^p) for them, L the Laplacian of the path, and
-  E_i the pseudo-inverse of L^p (a random walk along the values if p = 1), p = 1, 1/2 or 0; at 0 the
-  order counts for nothing. With the optimizer's p = 1 a step in an effect is ruled out where its
-  slope is small already, w_j being w_1^(lam_j / lam_1). A Metropolis step after each move of the
-  chain chooses p: the coordinates z mean the same under each.
-- The mean is integrated over (its variance is `scale`, about 1), not fitted.
+Draws are of h, which is a sum of Mercer features: G keeps the order of a feature, so the part of
+K_G of order <= m is the average of that part of K, and prior draws are averaged by their
+coefficients, as is what the data add. h is quadratic where a draw without symmetries is. A
+covariance costs as many of K as G has elements; the matrices that are factored stay (N, N).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
-from mercbo.inference import (
-    HMC_FIRST_STEP,
-    HMC_TARGET,
-    NOISE_CENTRE,
-    NOISE_SD,
-    Data,
-    Hyper,
-    Level,
-    bounds_of,
-    climb,
-    hmc_step,
-    log_prior,
-    pack,
-    unpack,
-)
+from mercbo.arrays import Floats, Index, Mask, Rows
+from mercbo.encoding import Encoding
+from mercbo.group import Group, factor_map
 from mercbo.kernel import Kernel
-from mercbo.linalg import cholesky
-from mercbo.model import Model
-from mercbo.posterior import Posterior
-from mercbo.ridges import Ridges
 
-OPEN_NOISE, OPEN_NOISE_SD = np.log(0.1), 1.5
-# of log A and log B
-PARTS_CENTRE, PARTS_SD = np.log([1.0, 0.5]), 1.5
-POWERS = (1.0, 0.5, 0.0)
-# Iterations of the climb to the mode, moves before the first state that is kept, states, and moves
-# from one to the next.
-CLIMB, WARMUP, STATES, THINNING = 15, 30, 12, 5
-# Above this many results moves are made fewer in proportion: the states are then much alike, and a
-# move takes longer.
-PLENTY = 150
-# The warm-up's changes of the step size shrink as t^-0.7, which is quick and still settles.
-GAIN, DECAY = 3.0, 0.7
+# Entries of a covariance with images that are held at a time.
+ENTRIES = 1 << 16
 
 
-class OpenPosterior(Posterior):
-    """The posterior of K + B, whatever the features of the model's draws are."""
-
-    def __init__(self, model: Model, data: Data, hyper: Hyper, ridges: Ridges) -> None:
-        full = replace(model, posterior="projected", weights="identity")
-        super().__init__(full, data, hyper)
-        self.ridges = ridges
-
-    def _covariance(self, rows: Rows, hot: Floats) -> Floats:
-        constant, effects, pairs = self.ridges.covariances(self.kernel, rows, hot)
-        return super()._covariance(rows, hot) + constant + effects + pairs
-
-    def _variance(self, rows: Rows) -> Floats:
-        hot = self.kernel.onehot(rows)
-        pairs = zip(rows[:, np.newaxis], hot[:, np.newaxis], strict=True)
-        return np.array([self._covariance(row, own)[0, 0] for row, own in pairs])
+def kernel_of(encoding: Encoding, group: Group) -> Kernel:
+    """The kernel of a space, averaged over its symmetries where it has any."""
+    return Kernel(encoding) if group.is_trivial else Averaged(encoding, group)
 
 
-def averaged(
-    model: Model, data: Data, start: Hyper, *, rng: np.random.Generator
-) -> list[Posterior]:
-    """Posteriors of `data` that count alike, from a chain that begins near `start`."""
-    fitted = data.for_fitting()
-    kernels = [data.kernel.rougher(power) for power in POWERS]
-    seen = [Data(k, fitted.rows, fitted.y, fitted.error, fitted.warp) for k in kernels]
-    full = [Data(k, data.rows, data.y, data.error, data.warp) for k in kernels]
-    n = data.kernel.n
-    own = pack(data.kernel, start)
-    opened = np.concatenate([own[:n], PARTS_CENTRE, own[n:-1], [OPEN_NOISE]])
-    return [
-        OpenPosterior(model, full[which], *unpacked(kernels[which], z))
-        for which, z in _chain(seen, opened, rng)
-    ]
+class Averaged(Kernel):
+    """The kernel of a space with symmetries."""
+
+    def __init__(self, encoding: Encoding, group: Group) -> None:
+        super().__init__(encoding)
+        self.group = group
+        self.orbit_of = self._orbits()  # (n,): the number of each factor's orbit
+        self._orbit_sizes = np.bincount(self.orbit_of)
+
+    def images(self, rows: Rows) -> Rows:
+        return self.group.images(rows)
+
+    def hot_images(self, hot: Floats) -> list[Floats]:
+        return [hot[:, before] for before in self._level_before]
+
+    def tied(self, values: Floats) -> Floats:
+        own = np.bincount(self.orbit_of, weights=values[: self.n]) / self._orbit_sizes
+        return np.concatenate([own[self.orbit_of], values[self.n :]])
+
+    def symmetrised(self, main: Floats, pair: Floats) -> tuple[Floats, Floats]:
+        count = len(self.group)
+        averaged = sum((r @ main for r in self._rotations), np.zeros_like(main)) / count
+        # R pair R' with `pair` symmetric
+        both = sum((r @ (r @ pair).T for r in self._rotations), np.zeros_like(pair)) / count
+        return averaged, 0.5 * (both + both.T)
+
+    def closed(self, allowed: Mask) -> Mask:
+        return np.asarray(np.any([allowed[np.ix_(s, s)] for s in self.group.source], axis=0))
+
+    # -- Gram matrices -------------------------------------------------------------------------
+
+    def roots(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
+        """r."""
+        own = super().diagonal(log_tables, rows)
+        return np.sqrt(self._average(log_tables, rows) / own)
+
+    def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
+        total = np.zeros((len(rows), len(hot)))
+        for images in self._stacks(rows, len(hot)):
+            found = self.product(log_tables, _flat(images), hot)
+            total += found.reshape(len(images), *total.shape).sum(axis=0)
+        total /= len(self.group) * self.roots(log_tables, rows)[:, np.newaxis]
+        return np.asarray(total / self.roots(log_tables, self.rows_of(hot)))
+
+    def _average(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
+        """(A,): K_G between each row and itself."""
+        images = self.images(rows)
+        logs = np.zeros(images.shape[:2])
+        for part, table in zip(self.parts, log_tables, strict=True):
+            at = np.arange(len(part.variables))
+            logs += table[at, images[:, :, part.variables], rows[:, part.variables]].sum(axis=2)
+        return np.asarray(np.exp(logs).mean(axis=0))
+
+    def truncated_gram(
+        self, w: Floats, scale: float, order: int, rows: Rows, hot: Floats
+    ) -> Floats:
+        """That of h."""
+        total = np.zeros((len(rows), len(hot)))
+        for images in self._stacks(rows, len(hot)):
+            found = super().truncated_gram(w, scale, order, _flat(images), hot)
+            total += found.reshape(len(images), *total.shape).sum(axis=0)
+        return total / len(self.group)
+
+    def slopes(
+        self, beta: Floats, amplitude: float, pull: Floats, gram: Floats, rows: Rows, hot: Floats
+    ) -> Floats:
+        tables, gradients = self.log_tables(beta), self.log_table_gradients(beta)
+        root, average = self.roots(tables, rows), self._average(tables, rows)
+        # r is a function of the contrasts too: 2 d log r = d log K_G(x, x) - d log K(x, x)
+        by_root = (pull * gram).sum(axis=1)
+        inner = amplitude * pull / np.outer(root, root) - np.diag(by_root / average)
+        total = self.contract(gradients, np.diag(by_root), hot)
+        for images in self._stacks(rows, len(hot)):
+            found = self.product(tables, _flat(images), hot).reshape(len(images), *inner.shape)
+            weight = _flat(inner * found / len(self.group))
+            total += self.contract(gradients, weight, hot, self.onehot(_flat(images)))
+        return total
+
+    def _stacks(self, rows: Rows, columns: int) -> Iterator[Rows]:
+        """The images of some rows, as many elements at a time as make arrays of a good size."""
+        images = self.images(rows)
+        step = max(1, ENTRIES // max(len(rows) * columns, 1))
+        for first in range(0, len(images), step):
+            yield images[first : first + step]
+
+    # -- what the group does -------------------------------------------------------------------
+
+    @cached_property
+    def _level_before(self) -> list[Index]:
+        """Per element (L,): the level that becomes each level."""
+        first = self.held(np.zeros((1, len(self.group.sizes)), dtype=np.int64))[0]
+        return [
+            first[source[self.level_variable]] + _inverse(maps, self.group.sizes)[
+                self.level_variable, self.level_value
+            ]
+            for source, maps in zip(self.group.source, self.group.maps, strict=True)
+        ]  # fmt: skip
+
+    @cached_property
+    def _rotations(self) -> list[Any]:
+        """Per element R_g, sparse: a block for each variable."""
+        from scipy.sparse import csr_matrix
+
+        where = self._owners
+        found = []
+        for source, maps in zip(self.group.source, self.group.maps, strict=True):
+            rotation = np.zeros((self.features, self.features))
+            for i, s in enumerate(source.tolist()):
+                psi, own, _ = where[i]
+                if psi.shape[1] == 0:
+                    continue
+                block = np.linalg.lstsq(psi, psi[maps[i, : len(psi)]], rcond=None)[0]
+                rotation[np.ix_(where[s][1], own)] = np.where(np.abs(block) < 1e-12, 0.0, block)
+            found.append(csr_matrix(rotation))
+        return found
+
+    @cached_property
+    def _owners(self) -> dict[int, tuple[Floats, Index, Index]]:
+        """Per variable: psi, its features and its factors."""
+        return {
+            int(variable): (part.psi, part.features[at], part.factors[at])
+            for part in self.parts
+            for at, variable in enumerate(part.variables)
+        }
+
+    def _orbits(self) -> Index:
+        label = np.arange(self.n)
+        variables = list(self.group.variables.values())
+        for source, maps in zip(self.group.source, self.group.maps, strict=True):
+            for i, s in enumerate(source.tolist()):
+                after, before = self._owners[i][2], self._owners[s][2]
+                becomes = factor_map(variables[i], maps[i, : variables[i].size])
+                if len(after) == 0 or becomes is None:  # one value: no factor
+                    continue
+                for old, new in zip(before, after[becomes], strict=True):
+                    label[label == label[old]] = label[new]
+        return np.unique(label, return_inverse=True)[1].astype(np.intp)
 
 
-def unpacked(kernel: Kernel, z: Floats) -> tuple[Hyper, Ridges]:
-    n = kernel.n
-    return unpack(kernel, np.delete(z, [n, n + 1])), Ridges.of(kernel, *np.exp(z[n : n + 2]))
+def _flat(stacked: Any) -> Any:
+    """(a, b, c) -> (a b, c)."""
+    return stacked.reshape(stacked.shape[0] * stacked.shape[1], stacked.shape[2])
 
 
-def open_density(data: Data, z: Floats) -> Level:
-    """log p(z | y) up to a constant, its gradient, and the mean that is left, 0."""
-    kernel = data.kernel
-    hyper, ridges = unpacked(kernel, z)
-    gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    constant, effects, pairs = ridges.covariances(kernel, data.rows, data.hot)
-    every = gram + constant + effects + pairs
-    factor = cholesky(every + np.diag(data.noise(hyper.noise)))
-    alpha = factor.solve(data.y)
-    pull = np.outer(alpha, alpha) - factor.inverse()
-    weight = pull * gram
-    by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
-    # the scale goes as A^2 / B
-    by_scale, by_noise = constant * pull.sum(), np.diagonal(pull)[data.fitted_noise].sum()
-    by_parts = [(pull * effects).sum() + 2.0 * by_scale, (pull * pairs).sum() - by_scale]
-    tail = [*by_parts, weight.sum(), hyper.noise * by_noise]
-    prior, slope = open_prior(z)
-    value = -0.5 * (data.y @ alpha + factor.log_det) + prior
-    return float(value), 0.5 * np.concatenate([by_contrast, tail]) + slope, 0.0
-
-
-def open_prior(z: Floats) -> tuple[float, Floats]:
-    """That of `inference.log_prior` for what both have, with the noise's exchanged."""
-    n = len(z) - 4
-    value, rest = log_prior(np.delete(z, [n, n + 1]))
-    old, new, parts = z[-1] - NOISE_CENTRE, z[-1] - OPEN_NOISE, z[n : n + 2] - PARTS_CENTRE
-    value += 0.5 * ((old / NOISE_SD) ** 2 - (new / OPEN_NOISE_SD) ** 2)
-    rest[-1] += old / NOISE_SD**2 - new / OPEN_NOISE_SD**2
-    value -= 0.5 * float(parts @ parts) / PARTS_SD**2
-    return float(value), np.insert(rest, n, -parts / PARTS_SD**2)
-
-
-def _chain(data: list[Data], start: Floats, rng: np.random.Generator) -> list[tuple[int, Floats]]:
-    """Which of the data's kernels, and z, of each state that is kept."""
-    # A and B stand behind the contrasts and have their bounds, 1e-4 to 12
-    low, high = bounds_of(len(start) - 2).T
-    _, z = climb(data[0], np.clip(start, low, high), CLIMB, density=open_density)
-    which, level = 0, open_density(data[0], z)
-    step = float(HMC_FIRST_STEP * len(z) ** -0.25)
-    few = min(1.0, PLENTY / len(data[0]))
-    warmup, thinning = max(round(few * WARMUP), 10), max(round(few * THINNING), 1)
-    kept = []
-    for t in range(warmup + STATES * thinning):
-        z, level, chance = hmc_step(data[which], z, level, step, rng=rng, density=open_density)
-        which, level = _switched(data, which, z, level, rng)
-        if t < warmup:
-            step *= float(np.exp(GAIN * (t + 3) ** -DECAY * (chance - HMC_TARGET)))
-        elif (t - warmup) % thinning == thinning - 1:
-            kept.append((which, z))
-    return kept
-
-
-def _switched(
-    data: list[Data], which: int, z: Floats, level: Level, rng: np.random.Generator
-) -> tuple[int, Level]:
-    """The kernel of ordered variables after a Metropolis step between the three."""
-    other = int(rng.integers(len(data)))
-    if other == which or not any(part.graph == "path" for part in data[0].kernel.parts):
-        return which, level
-    reached = open_density(data[other], z)
-    taken = np.log(rng.uniform()) < reached[0] - level[0]
-    return (other, reached) if taken else (which, level)
+def _inverse(maps: Rows, sizes: Rows) -> Rows:
+    """(n, kmax): the value that becomes each value."""
+    out = np.zeros_like(maps)
+    for i, k in enumerate(sizes.tolist()):
+        out[i, maps[i, :k]] = np.arange(k)
+    return out

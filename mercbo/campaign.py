@@ -38,6 +38,8 @@ GRACE = 2.0
 SUSPECT = 2
 # Weight of the last measurement in the running means of how long things take.
 RECENT = 0.2
+# Standard deviations beyond the mean up to which the time of an ask is reckoned with.
+SLOW = 2.0
 # Workers that become free during an ask, from which on points are asked for ahead of time.
 NOTICED = 0.05
 
@@ -122,8 +124,9 @@ class Campaign:
         self._stuck: set[Future[Any]] = set()
         self._reasons: dict[bytes, str] = {}
         self._stopped = ""
-        # running means, in seconds: of asking for a point, of evaluating one
-        self._asking = self._evaluating = 0.0
+        # running means, in seconds: of asking for a point, of evaluating one; and the variance of
+        # the first
+        self._asking = self._evaluating = self._asking_spread = 0.0
 
     def run(self, shown: Progress) -> Result:
         began = time.monotonic()
@@ -181,7 +184,7 @@ class Campaign:
         size = self._pool.size or 1
         ahead = 0
         if size > 1 and self._evaluating and (self._plan.timeout is None or self._pool.tells_start):
-            freed = size * self._asking / self._evaluating  # while one point is asked for
+            freed = size * self._slow_ask / self._evaluating  # while one point is asked for
             ahead = min(int(freed + 1 - NOTICED), size)
         return size + ahead - len(self._stuck)
 
@@ -199,8 +202,19 @@ class Campaign:
             if not self._out:
                 self._stopped = "exhausted"
             return []
-        self._asking = _mean(self._asking, (time.monotonic() - began) / count)
+        self._note_ask((time.monotonic() - began) / count)
         return points
+
+    def _note_ask(self, seconds: float) -> None:
+        off = (seconds - self._asking) ** 2 if self._asking else 0.0
+        self._asking = _mean(self._asking, seconds)
+        self._asking_spread = (1 - RECENT) * self._asking_spread + RECENT * off
+
+    @property
+    def _slow_ask(self) -> float:
+        """The seconds of an ask that takes long, as one with a fit does: without such points ahead,
+        each fit would leave workers idle."""
+        return float(self._asking + SLOW * np.sqrt(self._asking_spread))
 
     def _send(self, job: Job) -> None:
         job.sent, job.started = time.monotonic(), None

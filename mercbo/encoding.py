@@ -112,6 +112,7 @@ class Encoding:
             new = _labels(name, variable.values, code)
             columns.append(list(range(len(labels), len(labels) + len(new))))
             labels += new
+        self.names = tuple(space.variables)
         self.labels = tuple(labels)
         self.variables = len(columns)
         self.blocks = tuple(

@@ -1,4 +1,4 @@
-"""Where evaluations run: the executors that `minimize` takes, each as a `Pool`.
+"""Where evaluations run: the executors that `minimize` and `ask` take, each as a `Pool`.
 
 None (here, one after the other), a thread pool, a process pool (also joblib's loky), a Dask client
 or its executor, and anything else with a `submit` that gives `concurrent.futures` futures, such as
@@ -15,7 +15,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -92,6 +98,10 @@ class Pool:
         future: Future[Any] = self.executor.submit(call, point)
         future.add_done_callback(self._done.put)
         return future
+
+    def share(self, value: Any) -> Any:
+        """A value as it is best sent along with many calls: pickled once, unless it need not be."""
+        return value if isinstance(self.executor, ThreadPoolExecutor) else pickle.dumps(value)
 
     def finished(self, seconds: float) -> list[Future[Any]]:
         """Futures that are done since the last look: waits for the first, takes all."""
@@ -214,6 +224,9 @@ class Dask(Pool):
         if now - self._counted[0] > COUNTED:
             self._counted = now, sum(self._client.nthreads().values())
         return max(self._counted[1], 1)  # without workers for now, there is one point to wait with
+
+    def share(self, value: Any) -> Any:
+        return self._client.scatter(value, broadcast=True, hash=False)
 
     def renew(self) -> bool:
         if self._client.status != "running":

@@ -10,9 +10,9 @@ user's units as the change that each alone makes from the average: the ends of a
 through the warp exactly, sums of effects do not. Shares are of the variance on the model's scale.
 
 Intervals are quantiles of the posterior averaged over states of the hyper-parameters
-(`averaging.py`). One fitted state would leave out that it is an estimate too: its intervals are too
-narrow, the more so the fewer and the noisier the results. `predict` and `ask` go by the optimizer's
-own states, so that a prediction here may differ from theirs by a part of its interval.
+(`explanatory.py`). One fitted state would leave out that it is an estimate too: its intervals are
+too narrow, the more so the fewer and the noisier the results. `predict` and `ask` go by the
+optimizer's own states, so that a prediction here may differ from theirs by a part of its interval.
 """
 
 from __future__ import annotations

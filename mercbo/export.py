@@ -9,7 +9,7 @@ each code bit is the sum of those values whose codeword has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -116,7 +116,8 @@ class Levels:
 
     def _limits(self) -> Iterator[tuple[str, tuple[Floats, float, float]]]:
         region, limits = self.region, self.region.limits
-        shown = {owner: repr(region.constraints[owner]) for owner in set(region.owner.tolist())}
+        # the last is for what no constraint says (`Region.apart`), whose owner is -1
+        shown = [*map(repr, region.constraints), "apart"]
         for number, owner in enumerate(region.owner.tolist()):
             row = limits.matrix[number], float(limits.low[number]), float(limits.high[number])
             yield f"{owner}: {shown[owner]}, row {number}", self._over_bits(*row)
@@ -135,7 +136,7 @@ class Levels:
 
 
 def binary_model(
-    linear: Floats, coupling: Floats, offset: float, labels: Sequence[Label]
+    linear: Floats, coupling: Floats, offset: float, labels: Sequence[Hashable]
 ) -> dimod.BinaryQuadraticModel:
     import dimod
 
@@ -160,7 +161,7 @@ def constrained_model(
 
     labels = levels.labels
     cqm = dimod.ConstrainedQuadraticModel()
-    for label in labels[len(objective.variables) :]:
+    for label in labels[levels.encoding.width :]:
         objective.add_variable(label)
     cqm.set_objective(objective)
     for group in levels.encoding.groups:

@@ -258,6 +258,18 @@ class Feasible:
 
     region: Region
 
+    def __getstate__(self) -> dict[str, Any]:
+        # levels are known by the identity of an encoding, which is another in another process
+        return {name: known for name, known in self.__dict__.items() if name != "_levels"}
+
+    def apart(self, rows: Rows, distance: int) -> Feasible:
+        """Those that also differ from each of some rows in at least so many variables."""
+        found = Feasible(self.region.apart(rows, distance))
+        listed = self.listed
+        # of rows that are too many to list, what is left is not listed either
+        found.__dict__["listed"] = None if listed is None else listed[found.region.holds(listed)]
+        return found
+
     def levels(self, encoding: Encoding) -> Levels:
         """The levels over the bits of an encoding, made once."""
         known = self._levels.get(id(encoding))

@@ -20,6 +20,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Encoding
+from mercbo.interactions import Stated, between_variables
 from mercbo.kernel import Kernel
 
 
@@ -28,6 +29,14 @@ def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:
     out = np.zeros((len(rows), kernel.features))
     for part in kernel.parts:
         out[:, part.features] = part.psi[rows[:, part.variables]]
+    return out * np.sqrt(w)
+
+
+def single_of_hot(kernel: Kernel, w: Floats, hot: Floats) -> Floats:
+    """F (N, D) of one-hot rows (N, L)."""
+    out = np.zeros((len(hot), kernel.features))
+    for part in kernel.parts:
+        out[:, part.features] = hot[:, part.levels] @ part.psi
     return out * np.sqrt(w)
 
 
@@ -91,6 +100,33 @@ def between_factors(factor_of: Index) -> Mask:
     return np.asarray(factor_of[:, np.newaxis] != factor_of[np.newaxis, :])
 
 
+def pair_mask(kernel: Kernel, interactions: Stated | None) -> Mask:
+    """(D, D): whether the product of two features is in a draw. The bits of one variable
+    interact whatever is stated: they are a function of that variable."""
+    mask = between_factors(kernel.factor_of)
+    if interactions is None:
+        return mask
+    allowed = kernel.closed(between_variables(interactions, kernel.names))
+    allowed = allowed | np.eye(kernel.variables, dtype=np.bool_)
+    return np.asarray(mask & allowed[np.ix_(kernel.variable_of, kernel.variable_of)])
+
+
+def paired_gram(
+    kernel: Kernel, w: Floats, scale: float, mask: Mask, rows: Rows, hot: Floats
+) -> Floats:
+    """Phi Phi' of the constant, the features of one factor and the products that `mask` (D, D)
+    has, which are few."""
+    first, second = np.nonzero(np.triu(mask))
+
+    def paired(singles: Floats) -> Floats:
+        return np.column_stack([singles, singles[:, first] * singles[:, second]])
+
+    right = paired(single_of_hot(kernel, w, hot)).T
+    images = kernel.images(rows)
+    left = sum(paired(single(kernel, w, image)) for image in images) / len(images)
+    return np.asarray(scale * (1.0 + left @ right))
+
+
 @dataclass(frozen=True)
 class Coefficients:
     """A function of order <= 2 in the features of one state of the hyper-parameters."""
@@ -136,7 +172,7 @@ def quadratic(
     `encoding` is the kernel's own or the native layout of the same space. Couplings inside a
     one-hot group never act on a feasible point and are left out.
     """
-    origin, slope = _affine(kernel, w, encoding)
+    origin, slope = affine(kernel, w, encoding)
     bent = coefficients.pair @ origin
     linear = slope @ (coefficients.main + bent)
     coupling = slope @ coefficients.pair @ slope.T
@@ -149,7 +185,7 @@ def quadratic(
     return Quadratic(float(offset), linear, 0.5 * (coupling + coupling.T))
 
 
-def _affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Floats]:
+def affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Floats]:
     """F = origin + q @ slope: origin (D,), slope (B, D)."""
     origin = np.zeros(kernel.features)
     slope = np.zeros((encoding.width, kernel.features))

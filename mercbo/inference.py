@@ -24,8 +24,8 @@ contrast of `kernel.py`:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -33,7 +33,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
-from mercbo.linalg import Factor, cholesky
+from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.warp import IDENTITY, Warp, as_name
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,9 @@ SCREENING, COLD_ITERATIONS, WARM_ITERATIONS = 10, 40, 12
 COLD_GROWTH = 1.5
 # Above this many results a refit waits until the data have grown by this factor.
 LAZY_FROM, LAZY_GROWTH = 100, 1.02
-# A fit looks at this many results at most: the better half of them, and a spread of the rest.
-MOST_FITTED = 500
+# A fit looks at this many results at most, and what only screens, starts or warps, at fewer: the
+# better half of them, and a spread of the rest.
+MOST_FITTED, MOST_SCREENED = 500, 250
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
@@ -81,6 +82,11 @@ class Hyper:
     noise: float
     mean: float
 
+    @property
+    def covariance(self) -> tuple[bytes, float, float]:
+        """What a covariance depends on, as a key."""
+        return self.beta.tobytes(), self.amplitude, self.noise
+
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "beta": self.beta.tolist()}
 
@@ -100,6 +106,8 @@ class Data:
     error: Floats | None = None
     # what y went through after it was standardised
     warp: Warp = IDENTITY
+    # factors of covariances at (some of) these rows
+    factors: Factors = field(default_factory=Factors, compare=False, repr=False)
 
     @cached_property
     def hot(self) -> Floats:
@@ -125,24 +133,30 @@ class Data:
         """These and more results, whose errors are not known."""
         more = None if self.error is None else np.append(self.error, np.full(len(y), np.nan))
         both = np.concatenate([self.rows, rows]), np.append(self.y, y)
-        return Data(self.kernel, *both, more, self.warp)
+        return Data(self.kernel, *both, more, self.warp, self.factors)
 
     def warped(self, name: str | None) -> Data:
         """The same results through the warp of this name."""
         warp = Warp.of(name, self.y)
         y = warp(self.y)
         error = None if self.error is None else self.error * np.exp(warp.log_slope(y))
-        return Data(self.kernel, self.rows, y, error, warp)
+        return Data(self.kernel, self.rows, y, error, warp, self.factors)
 
     def for_fitting(self) -> Data:
-        """The results that a fit looks at: all of them up to `MOST_FITTED`; beyond that half as
-        many of the lowest (those that matter most), and an even spread over the others."""
-        if len(self) <= MOST_FITTED:
+        return self.at_most(MOST_FITTED)
+
+    def for_screening(self) -> Data:
+        return self.at_most(MOST_SCREENED)
+
+    def at_most(self, most: int) -> Data:
+        """All results up to `most` of them; beyond that half as many of the lowest (those that
+        matter most), and an even spread over the others."""
+        if len(self) <= most:
             return self
-        half = MOST_FITTED // 2
+        half = most // 2
         ranked = np.argsort(self.y, kind="stable")
         others = np.sort(ranked[half:])
-        spread = others[np.linspace(0, len(others) - 1, MOST_FITTED - half).astype(np.intp)]
+        spread = others[np.linspace(0, len(others) - 1, most - half).astype(np.intp)]
         chosen = np.concatenate([ranked[:half], spread])
         error = None if self.error is None else self.error[chosen]
         return Data(self.kernel, self.rows[chosen], self.y[chosen], error, self.warp)
@@ -225,12 +239,12 @@ def log_density(data: Data, z: Floats) -> Level:
     alpha = factor.solve(y - mean)
     value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
     pull = np.outer(alpha, alpha) - factor.inverse()
-    weight = pull * gram
-    by_contrast = kernel.contract(kernel.log_table_gradients(hyper.beta), weight, data.hot)
-    tail = [weight.sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
+    by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, gram, data.rows, data.hot)
+    tail = [(pull * gram).sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
     prior_value, prior_gradient = log_prior(z)
     gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
-    return float(value + prior_value), gradient, mean
+    # tied contrasts that start alike stay alike: L-BFGS moves along gradients only
+    return float(value + prior_value), kernel.tied(gradient), mean
 
 
 def best_mean(factor: Factor, y: Floats) -> float:
@@ -268,7 +282,7 @@ def climb(
     try:
         found = minimize(
             loss,
-            np.clip(start, low, high),
+            np.clip(data.kernel.tied(start), low, high),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
@@ -300,8 +314,8 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
         tried.append(climb(fitted, pack(data.kernel, previous.hypers[0]), WARM_ITERATIONS))
         cold = cold or explains_little(fitted, np.exp(tried[0][1][-1]))
     if cold:
-        tried += [climb(fitted, start, SCREENING) for start in cold_starts(data.kernel)]
-        _, best = max(tried, key=lambda pair: pair[0])
+        known = [z for value, z in tried if np.isfinite(value)]
+        best = screened(fitted.for_screening(), known)
         tried.append(climb(fitted, best, COLD_ITERATIONS))
     value, z = max(tried, key=lambda pair: pair[0])
     if not np.isfinite(value):
@@ -311,12 +325,18 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
     return Fit((with_mean(data, unpack(data.kernel, z)),), size, seen_cold)
 
 
+def screened(data: Data, known: Sequence[Floats]) -> Floats:
+    """The best of some states and of those that short climbs from fresh starts reach."""
+    tried = [(log_density(data, z)[0], z) for z in known]
+    tried += [climb(data, start, SCREENING) for start in cold_starts(data.kernel)]
+    return max(tried, key=lambda pair: pair[0])[1]
+
+
 def log_evidence(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
     """The density that a short climb from `start` reaches, in the units of unwarped results, and
     where."""
-    fitted = data.for_fitting()
-    value, z = climb(fitted, start, iterations)
-    return value + float(fitted.warp.log_slope(fitted.y).sum()), z
+    value, z = climb(data, start, iterations)
+    return value + float(data.warp.log_slope(data.y).sum()), z
 
 
 def is_recent(previous: Fit, data: Data) -> bool:
@@ -333,10 +353,19 @@ def explains_little(data: Data, noise: float) -> bool:
 
 def with_mean(data: Data, hyper: Hyper) -> Hyper:
     """`hyper` with the best mean for the data."""
-    kernel = data.kernel
-    gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    factor = cholesky(gram + np.diag(data.noise(hyper.noise)))
-    return replace(hyper, mean=best_mean(factor, data.y))
+    return replace(hyper, mean=best_mean(full_factor(data, hyper), data.y))
+
+
+def full_factor(data: Data, hyper: Hyper) -> Factor:
+    """The factor of the covariance of what is observed, of all orders."""
+    kernel, tables = data.kernel, data.kernel.log_tables(hyper.beta)
+
+    def covariance(part: slice) -> Floats:
+        return hyper.amplitude * kernel.gram(tables, data.rows[part], data.hot[: part.stop])
+
+    return data.factors.factor(
+        ("full", *hyper.covariance), data.rows, data.noise(hyper.noise), covariance
+    )
 
 
 # -- HMC ---------------------------------------------------------------------------------------
@@ -388,7 +417,7 @@ def hmc_step(
 ) -> tuple[Floats, Level, float]:
     """One trajectory of leapfrog steps: where the chain stands after it, and how likely the move
     was to be taken. The walls of the bounds reflect it."""
-    momentum = rng.standard_normal(len(z))
+    momentum = data.kernel.tied(rng.standard_normal(len(z)))
     energy = state[0] - 0.5 * momentum @ momentum
     level = np.log(rng.uniform())
     step *= rng.uniform(0.8, 1.2)

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Rows
+from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Block, Encoding
 
 # Rounding in the spectral sum is about 1e-16; entries of T below this are not told from zero.
@@ -125,8 +125,10 @@ class Kernel:
         self.levels = levels
         self.features = features
         self.variables = encoding.variables
-        # (D,) factor and eigenvalue of each feature; (n,) constants of the contrast coordinate
+        self.names = encoding.names
+        # (D,) factor, variable, eigenvalue of each feature; (n,) constants of the coordinate
         self.factor_of = np.zeros(features, dtype=np.intp)
+        self.variable_of = np.zeros(features, dtype=np.intp)
         self.arity = np.zeros(n)
         self.slowest = np.zeros(n)
         self.lam = np.zeros(features)
@@ -139,6 +141,7 @@ class Kernel:
             if part.factors.size:
                 self.lam[part.features] = part.lam
                 self.factor_of[part.features] = part.factors[:, part.owner]
+                self.variable_of[part.features] = part.variables[:, np.newaxis]
                 path = part.graph == "path"
                 self.arity[part.factors] = 2 if path else part.arity
                 self.slowest[part.factors] = part.lam[0]
@@ -195,6 +198,13 @@ class Kernel:
         for part in self.parts:
             held[:, part.variables] = part.levels[:, 0] + rows[:, part.variables]
         return held
+
+    def rows_of(self, hot: Floats) -> Rows:
+        """The rows of one-hot rows: the inverse of `onehot`."""
+        rows = np.zeros((len(hot), self.variables), dtype=np.int64)
+        for part in self.parts:
+            rows[:, part.variables] = hot[:, part.levels].argmax(axis=2)
+        return rows
 
     def weights(self, beta: Floats) -> Floats:
         """w of each feature, (D,)."""
@@ -254,9 +264,13 @@ class Kernel:
 
     # -- Gram matrices (unit amplitude) --------------------------------------------------------
 
-    def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
-        """The full kernel, (A, B)."""
+    def product(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
+        """The product of the factors' kernels, (A, B)."""
         return np.exp(self.sum_tables(log_tables, rows, hot))
+
+    def gram(self, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
+        """The full kernel, (A, B): the product, or what symmetries make of it."""
+        return self.product(log_tables, rows, hot)
 
     def diagonal(self, log_tables: Sequence[Floats], rows: Rows) -> Floats:
         """The full kernel between each row and itself, (A,)."""
@@ -265,6 +279,42 @@ class Kernel:
             own = rows[:, part.variables]
             total += table[np.arange(len(part.variables)), own, own].sum(axis=1)
         return np.exp(total)
+
+    def slopes(
+        self, beta: Floats, amplitude: float, pull: Floats, gram: Floats, rows: Rows, hot: Floats
+    ) -> Floats:
+        """(n,): sum over all pairs of `pull` * d gram / d log c_i, `gram` being the full kernel
+        of this amplitude at the rows."""
+        del amplitude, rows  # `gram` and the one-hot rows say all
+        return self.contract(self.log_table_gradients(beta), pull * gram, hot)
+
+    # -- symmetries: none here, see `averaging.py` ---------------------------------------------
+
+    def images(self, rows: Rows) -> Rows:
+        """(|G|, N, variables): the rows under every symmetry, themselves first."""
+        return rows[np.newaxis]
+
+    def hot_images(self, hot: Floats) -> list[Floats]:
+        """The same for one-hot rows (N, L), one array per symmetry."""
+        return [hot]
+
+    def roots(self, log_tables: Sequence[Floats], rows: Rows) -> Floats | None:
+        """(A,): what the average over the symmetries was divided by at each row; None where
+        there was none."""
+        del log_tables, rows
+        return None
+
+    def closed(self, allowed: Mask) -> Mask:
+        """(variables, variables): these pairs and what the symmetries make of them."""
+        return allowed
+
+    def tied(self, values: Floats) -> Floats:
+        """A coordinate per factor (and more after these): averaged where symmetries tie them."""
+        return values
+
+    def symmetrised(self, main: Floats, pair: Floats) -> tuple[Floats, Floats]:
+        """Coefficients of F averaged over the symmetries: of the main effects, of the pairs."""
+        return main, pair
 
     def truncated_gram(
         self, w: Floats, scale: float, order: int, rows: Rows, hot: Floats
@@ -297,12 +347,20 @@ class Kernel:
                     sums[1:] += table[column] @ hot[:, part.levels[variable]].T * sums[:-1]
         return np.asarray(sums.sum(axis=0))
 
-    def contract(self, gradients: Sequence[Floats], weight: Floats, hot: Floats) -> Floats:
-        """(n,): sum of `weight` * d log K / d log c_i over all pairs, in one pass."""
+    def contract(
+        self,
+        gradients: Sequence[Floats],
+        weight: Floats,
+        hot: Floats,
+        left_hot: Floats | None = None,
+    ) -> Floats:
+        """(n,): sum of `weight` * d log K / d log c_i over all pairs, in one pass; the pairs are
+        of `left_hot` (by default `hot`) and `hot`."""
+        left_hot = hot if left_hot is None else left_hot
         spread = weight @ hot  # (N, L)
         out = np.zeros(self.n)
         for part, gradient in zip(self.parts, gradients, strict=True):
-            left = hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
+            left = left_hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
             right = spread[:, part.levels].transpose(1, 0, 2)  # (v, N, k)
             out[part.factors] = np.einsum("vab,vfab->vf", left @ right, gradient)
         return out

@@ -1,4 +1,4 @@
-"""Cholesky factors that do not give up, and threads only where they help.
+"""Cholesky factors that do not give up and that grow by rows; threads only where they help.
 
 SciPy is imported by the functions that use it: `import mercbo` is to be quick, and an `ask` of the
 initial design needs no factor.
@@ -7,15 +7,16 @@ initial design needs no factor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercbo.arrays import Floats
+from mercbo.arrays import Floats, Rows
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -29,15 +30,49 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 # times as much where another process keeps the cores busy (measured: a factor of 4).
 SMALL = 1000
 
+# Rows of a growing factor that are added together. `SMALL` is a multiple of it, so that each of
+# these panels is worked out with as many threads whenever it is.
+PANEL = 250
+# Factors that are remembered.
+MOST_KNOWN = 4
+
 
 @contextmanager
 def threads_for(size: int) -> Iterator[None]:
     """One BLAS thread while matrices are small; as set by the user beyond that."""
     if size > SMALL:
         yield
-    else:
-        with _controller().limit(limits=1, user_api="blas"):
-            yield
+        return
+    _HELD.enter()
+    try:
+        yield
+    finally:
+        _HELD.leave()
+
+
+class _Held:
+    """BLAS held to one thread until the last that wanted it leaves: the number is that of the
+    whole process, and several of its threads may be in here at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_HELD = _Held()
 
 
 @lru_cache(maxsize=1)
@@ -55,23 +90,36 @@ class Factor:
 
     lower: Floats
 
+    @property
+    def _packed(self) -> tuple[Floats, bool]:
+        """The factor as LAPACK takes it without a copy, and whether it is then a lower one."""
+        if self.lower.flags.f_contiguous:
+            return self.lower, True
+        return self.lower.T, False
+
     def solve(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
 
-        return np.asarray(cho_solve((self.lower, True), right, check_finite=False))
+        return np.asarray(cho_solve(self._packed, right, check_finite=False))
 
     def half_solve(self, right: Floats) -> Floats:
         """L^-1 right: its columns' squared norms are right' A^-1 right."""
         from scipy.linalg import solve_triangular
 
-        return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+        half, lower = self._packed
+        return np.asarray(
+            solve_triangular(
+                half, right, lower=lower, trans="N" if lower else "T", check_finite=False
+            )
+        )
 
     def inverse(self) -> Floats:
         if len(self.lower) == 0:
             return self.lower
         from scipy.linalg import lapack
 
-        packed, _ = lapack.dpotri(self.lower, lower=1)  # the lower half; the upper stays zero
+        half, lower = self._packed
+        packed, _ = lapack.dpotri(half, lower=lower)  # one half; the other stays zero
         full = packed + packed.T
         np.einsum("ii->i", full)[:] *= 0.5
         return np.asarray(full)
@@ -99,3 +147,87 @@ def cholesky(matrix: Floats) -> Factor:
         f"a {len(matrix)} x {len(matrix)} covariance is not positive definite "
         f"(mean diagonal {scale:g})"
     )
+
+
+# -- factors that grow -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A factor and what it is of."""
+
+    rows: Rows  # (N, n)
+    noise: Floats  # (N,)
+    lower: Floats  # (N, N), by rows
+
+    def shared(self, rows: Rows, noise: Floats) -> Floats:
+        """The part of this factor that is also that of another matrix: all, or whole panels."""
+        size = min(len(self.rows), len(rows))
+        same = (self.rows[:size] == rows[:size]).all(axis=1) & (self.noise[:size] == noise[:size])
+        count = size if same.all() else int(same.argmin())
+        if count < max(len(self.rows), len(rows)):
+            count -= count % PANEL
+        return self.lower[:count, :count]
+
+
+class Factors:
+    """Cholesky factors of covariances at some rows, remembered by what the covariance is.
+
+    A row of a factor depends only on the rows before it. So where rows came at the end, the panels
+    of the old factor stand, and only those behind are worked out: N^2 operations for each row, in
+    place of N^3 / 3 for all. As the panels are the same whether or not there is an old factor, so
+    is the result, to the last bit.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Grown] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_known": {}}  # quickly made again, and too large to send around
+
+    def factor(
+        self, name: Hashable, rows: Rows, noise: Floats, covariance: Callable[[slice], Floats]
+    ) -> Factor:
+        """The factor of a covariance and noise. `covariance(part)` is that of the rows of a slice
+        with all rows up to its end; `name` tells it from others."""
+        known = self._known.pop(name, None)
+        old = None if known is None else known.shared(rows, noise)
+        lower = grow(old, noise, covariance)
+        if lower is None:
+            whole = covariance(slice(0, len(rows)))
+            return cholesky(whole + np.diag(noise))
+        self._known[name] = Grown(rows, noise, lower)
+        while len(self._known) > MOST_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        return Factor(lower)
+
+
+def grow(old: Floats | None, noise: Floats, covariance: Callable[[slice], Floats]) -> Floats | None:
+    """A lower factor, panel by panel behind an old one; None where it would take jitter."""
+    from scipy.linalg import lapack, solve_triangular
+
+    size, done = len(noise), 0 if old is None else len(old)
+    if old is not None and done == size:
+        return old
+    lower = np.zeros((size, size))
+    if old is not None:
+        lower[:done, :done] = old
+    for start in range(done, size, PANEL):
+        stop = min(start + PANEL, size)
+        with threads_for(stop):
+            panel = covariance(slice(start, stop))  # (r, stop), solved for from left to right
+            for left in range(0, start, PANEL):
+                right = left + PANEL
+                block = panel[:, left:right] - panel[:, :left] @ lower[left:right, :left].T
+                corner = lower[left:right, left:right]
+                panel[:, left:right] = solve_triangular(
+                    corner, block.T, lower=True, check_finite=False
+                ).T
+            rest = panel[:, start:] - panel[:, :start] @ panel[:, :start].T
+            rest += np.diag(noise[start:stop])
+            last, info = lapack.dpotrf(rest, lower=1, clean=1)
+        if info != 0:
+            return None
+        lower[start:stop, :start] = panel[:, :start]
+        lower[start:stop, start:stop] = last
+    return lower

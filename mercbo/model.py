@@ -12,6 +12,7 @@ import numpy as np
 from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose
 from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, pack, prior
+from mercbo.interactions import Stated, checked
 from mercbo.slicing import fit_slice
 from mercbo.warp import LOGS, NAMES
 
@@ -30,8 +31,8 @@ class Model:
 
     order
         Highest order of the Mercer features in a draw. 2 makes every draw a quadratic function
-        of bits, which the backends minimise; with other orders above 2 a draw is minimised by
-        local search and has no `bqm`.
+        of bits, which the backends minimise; with orders above 2 and without `terms` a draw is
+        minimised by local search and has no `bqm`.
     posterior
         "projected": the coefficients of order <= `order` under the full Gaussian process, which
         counts higher orders as what they are, correlated and not white noise. "truncated": the
@@ -49,6 +50,20 @@ class Model:
     warp
         "learn": results go through a monotone warp where the evidence says that they then fit a
         Gaussian process better, as skewed ones do. "none": as they are.
+    terms
+        With an order of 3 or 4: how many interactions of three or four variables a draw keeps
+        beside all of order 2, those that explain most by the posterior mean. The draw has a `bqm`
+        then, with auxiliary bits for products of two bits; the others are left to refinement, as
+        at order 2. None, the default: all of them, by local search.
+    interactions
+        Which variables interact in a draw: groups of names, two of which interact where a group
+        has both, such as the edges of a graph or blocks; "chain" for neighbours in the space's
+        order. The draw's problem is as sparse as that, and refinement keeps what the data say of
+        the other pairs. None, the default: all pairs. Needs an order of 2.
+    trust
+        "learn": where the fit says that the landscape is rugged, Thompson draws are minimised
+        within reach of the best point only, as far as the model's correlations go. "none": on the
+        whole space.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -62,6 +77,9 @@ class Model:
     refine: bool = True
     failures: str = "learn"
     warp: str = "learn"
+    trust: str = "learn"
+    interactions: Stated | None = None
+    terms: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "sweeps"):
@@ -71,10 +89,24 @@ class Model:
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
         choose("warp", self.warp, ["learn", "none"])
+        choose("trust", self.trust, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
             raise SettingError(f"refine={self.refine!r} is not True or False")
+        if self.terms is not None:
+            self._check_terms()
+        object.__setattr__(self, "interactions", checked(self.interactions))
+        if self.interactions is not None and self.order != 2:
+            raise SettingError(f"interactions are of order 2, and order={self.order}")
+
+    def _check_terms(self) -> None:
+        if isinstance(self.terms, bool) or not isinstance(self.terms, int) or self.terms < 1:
+            raise SettingError(f"terms={self.terms!r} is not a whole number of at least 1 or None")
+        if self.order not in (3, 4):
+            raise SettingError(f"terms are of order 3 or 4, and order={self.order}")
+        if (self.posterior, self.weights) != ("projected", "identity"):
+            raise SettingError("terms need posterior='projected' and weights='identity'")
 
     @classmethod
     def paper(cls) -> Model:
@@ -87,6 +119,7 @@ class Model:
             refine=False,
             failures="ignore",
             warp="none",
+            trust="none",
         )
 
     @property
@@ -125,14 +158,14 @@ class Model:
 def likeliest(data: Data, hyper: Hyper, names: Sequence[str]) -> str | None:
     """The output warp with the most evidence, none or one of `names`, by fits that start at
     `hyper`."""
-    tried = {name: data.warped(name) for name in (None, *names)}
+    tried = {name: data.warped(name).for_screening() for name in (None, *names)}
     # where too many results are the same, a warp is none
     tried = {name: warped for name, warped in tried.items() if warped.warp.name == name}
     start = pack(data.kernel, hyper)
     reached = {name: log_evidence(tried[name], start, WARP_SCREENING) for name in tried}
 
     def gain(name: str | None) -> float:
-        return reached[name][0] - tried[name].warp.cost(len(data))
+        return reached[name][0] - tried[name].warp.cost(len(tried[name]))
 
     for name in sorted(tried, key=gain, reverse=True)[:WARP_FINALISTS]:
         reached[name] = log_evidence(tried[name], reached[name][1], WARP_ITERATIONS)

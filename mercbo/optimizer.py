@@ -23,9 +23,10 @@ import numpy as np
 
 from mercbo import backend as backends
 from mercbo import snapshot
-from mercbo.acquisition import CLIMBS, lowest_new
-from mercbo.arrays import Floats, Rows, keys
-from mercbo.design import diversity, space_filling
+from mercbo.arrays import Floats, Rows
+from mercbo.asking import Asking
+from mercbo.averaging import kernel_of
+from mercbo.design import diversity
 from mercbo.encoding import Encoding
 from mercbo.errors import (
     BackendError,
@@ -39,19 +40,21 @@ from mercbo.errors import (
     choose,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.executors import as_pool
 from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
 from mercbo.history import History, Marked, mark
 from mercbo.inference import Fit
+from mercbo.interactions import between_variables
 from mercbo.kernel import Kernel
-from mercbo.linalg import threads_for
+from mercbo.linalg import Factors, threads_for
 from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
-from mercbo.samples import Sample
-from mercbo.scores import ACQUISITIONS, Situation
+from mercbo.scores import ACQUISITIONS
+from mercbo.seeking import Tools
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
@@ -64,10 +67,6 @@ RACES = 4
 ASKING, FITTING, EXPLAINING = 0, 1, 2
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
-# Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
-FEW_PENDING = 8
-# Best points measured whose lowest value in a draw is the level that an evaluation should beat.
-LEADERS = 5
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ class Optimizer:
     acquisition
         "thompson": each suggestion minimises a function drawn from the posterior; batches are
         diverse by themselves. "ei": each maximises the expected improvement on the best result,
-        where pending points are given drawn results (fantasies) first. "mes": each tells most
+        where pending points are given drawn results (fantasies) first; "ei-liar" takes them for as
+        good as the best so far instead (a constant liar). "mes": each tells most
         about the lowest value there is (max-value entropy search), by the minima of some drawn
         functions. "lcb": each has the lowest mean less two standard deviations. For both, pending
         points count as measured. "auto": "ei" while few points are pending, "thompson" beyond
@@ -154,12 +154,14 @@ class Optimizer:
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
             self.n_initial = _count("n_initial", n_initial)
+        _check_fit_together(self.model, space)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
         self._state = State(History.empty(len(space)))
         # Part of the spawn keys of asks, once another process was seen to ask by the same ones.
         self._lane: tuple[int, ...] = ()
         self._surrogate: Surrogate | None = None
+        self._factors = Factors()
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
@@ -332,14 +334,27 @@ class Optimizer:
     # -- ask -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self, *, fixed: dict[str, Any] | None = None) -> Point: ...
-
-    @overload
-    def ask(self, k: int, *, fixed: dict[str, Any] | None = None) -> list[Point]: ...
+    def ask(self, *, fixed: dict[str, Any] | None = None, diversity: int = 1) -> Point: ...
 
     @overload
     def ask(
-        self, k: int | None = None, *, fixed: dict[str, Any] | None = None, as_frame: bool
+        self,
+        k: int,
+        *,
+        fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
+    ) -> list[Point]: ...
+
+    @overload
+    def ask(
+        self,
+        k: int | None = None,
+        *,
+        fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
+        as_frame: bool,
     ) -> Any: ...
 
     def ask(
@@ -347,6 +362,8 @@ class Optimizer:
         k: int | None = None,
         *,
         fixed: dict[str, Any] | None = None,
+        diversity: int = 1,
+        executor: Any = None,
         as_frame: bool = False,
     ) -> Point | list[Point]:
         """The next point to evaluate, or a list of the next `k`; they are pending until told.
@@ -355,12 +372,24 @@ class Optimizer:
         constraint. `fixed` holds some variables at given values, for this call. Where fewer than
         `k` such points are left, `SpaceExhausted` is raised and nothing is marked. ``ask(k)``
         gives what `k` calls of ``ask()`` would; with `as_frame` as a pandas DataFrame.
+
+        Each point differs in at least `diversity` variables from the others of the batch and from
+        those pending. Points are chosen one after the other: where no further one is far enough
+        from those before, `SpaceExhausted` says how many there were.
+
+        The acquisition problems of a large batch by Thompson sampling are solved by the workers of
+        `executor`, one that `minimize` takes; the points are the same with any and with none.
+        (With an exact solver, and with `diversity`, a point's problem depends on the points before
+        it; these are solved here.)
         """
         count = 1 if k is None else _count("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
+        options: dict[str, Any] = {"diversity": self._distance(diversity)}
+        if executor is not None:
+            options["pool"] = as_pool(executor)
         self._catch_up()
-        points = self.space.points(self._claim(lambda: self._choose(count, fixed)))
+        points = self.space.points(self._claim(lambda: self._choose(count, fixed, **options)))
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -386,38 +415,43 @@ class Optimizer:
         now = self._state
         if now is before:
             return chosen
-        if now.has_taken(chosen.rows, repeats=self.repeats == "allow"):
+        if now.has_taken(
+            self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"
+        ):
             raise Taken("another process took a point that was about to be suggested")
         if now.history.same_results(before.history):
             return replace(chosen, fresh=chosen.fresh or now.fresh)
         return replace(chosen, fresh=now.fresh and chosen.fit is None)
 
-    def _choose(self, count: int, fixed: dict[str, Any] | None) -> Event:
+    def _distance(self, diversity: int) -> int:
+        """In how many variables points are to differ, if they can."""
+        wanted = _count("diversity", diversity)
+        most = int((self.space.sizes > 1).sum())
+        if wanted > max(most, 1):
+            raise SettingError(f"diversity={wanted}: points of the space differ in at most {most}")
+        return wanted
+
+    def _choose(self, count: int, fixed: dict[str, Any] | None, **options: Any) -> Event:
         """The next points to evaluate, as the event of asking for them."""
         feasible = self._feasible(fixed)
-        seen = self._history.seen(repeats=self.repeats == "allow")
-        left = feasible.left(seen, count)
+        asking = self._asking()
+        left = feasible.left(asking.seen, count)
         if left < count:
             raise self._exhausted(count, left, fixed, feasible)
-        rows: list[Rows] = []
         with threads_for(len(self._history)):
-            for number in range(self._state.asked, self._state.asked + count):
-                row = self._suggest(number, feasible, seen | self._settled(len(rows)), rows)
-                if row is None and self.repeats == "allow":
-                    row = self._suggest(number, feasible, seen, rows)
-                if row is None:
-                    raise self._exhausted(count, len(rows), fixed, feasible)
-                rows.append(row)
-                seen.update(keys(row[np.newaxis]))
-        chosen = np.stack(rows)
-        # points to try again come first, so the last one tells whether the model was used
-        modelled = not self._designing(len(self._history.pending) + count - 1)
-        modelled = modelled and keys(chosen)[-1] not in self._history.retries
-        if not modelled or self._surrogate is None:
+            chosen = asking.choose(self._state.asked, count, feasible, **options)
+        if len(chosen) < count:
+            distance = options.get("diversity", 1)
+            raise self._exhausted(count, len(chosen), fixed, feasible, distance)
+        if self._surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
         new = None if fit is self._state.committed else fit
         return Event("ask", chosen, fit=new, fresh=True)
+
+    def _asking(self) -> Asking:
+        """How points are chosen, given the present history."""
+        return Asking(self._tools, self._history, self._model_of_now, self._works, self._stream)
 
     def _feasible(self, fixed: dict[str, Any] | None) -> Feasible:
         """The rows that an ask may choose from."""
@@ -436,7 +470,12 @@ class Optimizer:
         return feasible
 
     def _exhausted(
-        self, count: int, left: int, fixed: dict[str, Any] | None, feasible: Feasible
+        self,
+        count: int,
+        left: int,
+        fixed: dict[str, Any] | None,
+        feasible: Feasible,
+        diversity: int = 1,
     ) -> MercboError:
         """Why an ask cannot be answered."""
         among = f" with fixed={fixed}" if fixed else ""
@@ -447,71 +486,18 @@ class Optimizer:
                 f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
             )
         told = "" if self.repeats == "allow" else "told, "
+        if diversity > 1:
+            return SpaceExhausted(
+                f"{count} asked for, {left} found: all other points of the space{among} are {told}"
+                f"failed, or differ in less than {diversity} variables from one that is pending or "
+                "comes before; ask for fewer, or with a lower diversity",
+                left=left,
+            )
         return SpaceExhausted(
             f"{count} asked for, {left} left: all other points of the space{among} are {told}"
             "failed or pending",
             left=left,
         )
-
-    def _designing(self, waiting: int) -> bool:
-        """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
-        return len(self._history) == 0 or len(self._history) + waiting < self.n_initial
-
-    def _settled(self, batch: int) -> set[bytes]:
-        """Where repeats are allowed, the points that measuring again would tell little about."""
-        history = self._history
-        if self.repeats == "never" or len(history) == 0:
-            return set()
-        if self._designing(len(history.pending) + batch):
-            return set(keys(history.rows))
-        return self._model_of_now().settled
-
-    def _suggest(
-        self, number: int, feasible: Feasible, seen: set[bytes], batch: Sequence[Rows]
-    ) -> Rows | None:
-        again = self._retry(feasible, seen)
-        if again is not None:
-            return again
-        rng = self._rng(ASKING, number)
-        history = self._history
-        if self._designing(len(history.pending) + len(batch)):
-            placed = [history.rows, history.stack(history.pending), *(r[np.newaxis] for r in batch)]
-            return space_filling(feasible, seen, np.concatenate(placed), self._works(), rng=rng)
-        draw = self._draw(number, rng, feasible, batch)
-        name = self._acquires(len(history.pending) + len(batch))
-        score = self._situation(batch, rng).score(name, draw.sample, rng=rng)
-        return lowest_new(
-            draw, score, self._kernel, self._sampler, self._incumbents, seen,
-            climbs=None if name == "thompson" else CLIMBS, rng=rng,
-        )  # fmt: skip
-
-    def _acquires(self, waiting: int) -> str:
-        """The acquisition that decides, with `waiting` points pending."""
-        if self.acquisition != "auto":
-            return self.acquisition
-        greedy = waiting < FEW_PENDING and self.model.posterior == "projected"
-        # improvement is expected most where nothing is known, and that is where all have failed
-        greedy = greedy and isinstance(self._works(), Always)
-        log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
-        return "ei" if greedy else "thompson"
-
-    def _situation(self, batch: Sequence[Rows], rng: np.random.Generator) -> Situation:
-        waiting = self._history.stack(self._history.pending)
-        return Situation(
-            self._model_of_now().posteriors,
-            np.concatenate([waiting, *(row[np.newaxis] for row in batch)]),
-            self._incumbents[:LEADERS],
-            self._works(),
-            partial(self._minimum, rng=rng),
-        )
-
-    def _minimum(self, sample: Sample, *, rng: np.random.Generator) -> float:
-        """The lowest value of a drawn function on the whole space, also where an ask holds some
-        variables: the run is after that of the objective."""
-        draw = self._problem(sample, self._history.rows[:0], self.space.feasible)
-        row = lowest_new(draw, sample, self._kernel, self._sampler, self._incumbents, (), rng=rng)
-        assert row is not None  # nothing is barred
-        return float(sample.path(row[np.newaxis])[0])
 
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""
@@ -520,16 +506,10 @@ class Optimizer:
             return Always(self._kernel)
         known = self._failures
         if known is None or known[0] is not history.rows or known[1] is not history.failed:
-            works = fit_works(self._kernel, history.rows, history.stack(history.failed))
+            # a model of its own, which knows nothing of symmetries
+            works = fit_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
-
-    def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
-        """A failed point that is to be asked for again and may be."""
-        for found, row in self._history.retries.items():
-            if found not in seen and feasible.region.allows(row[np.newaxis])[0]:
-                return row
-        return None
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -542,9 +522,9 @@ class Optimizer:
         """
         self._catch_up()
         number = self._state.asked
-        rng = self._rng(ASKING, number) if rng is None else rng
+        rng = self._stream(number) if rng is None else rng
         with threads_for(len(self._history)):
-            return self._draw(number, rng, self.space.feasible)
+            return self._asking().draw(number, self.space.feasible, rng=rng)
 
     def diversity(self, points: object) -> float:
         """In how many variables two of the points differ, on average over all pairs."""
@@ -565,6 +545,8 @@ class Optimizer:
         leave-one-out predictions; with a point, also why that one."""
         self._catch_up()
         self._need_results("there is nothing to explain")
+        if not self.space.group.is_trivial:
+            raise SettingError("a model with symmetries is not a product, and is not explained")
         row = None if point is None else self._one(point)[0]
         with threads_for(len(self._history)):
             now, told = self._model_of_now(), self._history
@@ -574,37 +556,22 @@ class Optimizer:
                 level=level, row=row,
             )  # fmt: skip
 
-    def _draw(
-        self,
-        number: int,
-        rng: np.random.Generator,
-        feasible: Feasible,
-        batch: Sequence[Rows] = (),
-    ) -> Draw:
-        posteriors = self._model_of_now().posteriors
-        sample = posteriors[number % len(posteriors)].draw(rng=rng)
-        history = self._history
-        told = history.rows[:0] if self.repeats == "allow" else np.unique(history.rows, axis=0)
-        barred = [told, history.stack(history.failed), history.stack(history.pending)]
-        barred += [row[np.newaxis] for row in batch]
-        return self._problem(sample, np.concatenate(barred), feasible)
-
-    def _problem(self, sample: Sample, barred: Rows, feasible: Feasible) -> Draw:
-        return Draw(self.space, self._encoding, self._native, sample, barred, feasible)
-
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
         if self._surrogate is None:
             self._surrogate = Surrogate(
                 self.model, self._kernel, self._history, self._sign, self._state.committed,
-                keep=self._state.fresh, rng=self._rng(FITTING, len(self._history)),
+                keep=self._state.fresh, factors=self._factors,
+                rng=self._rng(FITTING, len(self._history)),
             )  # fmt: skip
         return self._surrogate
 
     @property
-    def _incumbents(self) -> Rows:
-        """Points measured so far, best first."""
-        return self._history.rows[np.argsort(self._sign * self._history.values, kind="stable")]
+    def _tools(self) -> Tools:
+        return Tools(
+            self.space, self._encoding, self._native, self._kernel, self._sampler, self.model,
+            self.acquisition, self._sign, self.n_initial, repeats=self.repeats == "allow",
+        )  # fmt: skip
 
     @cached_property
     def _encoding(self) -> Encoding:
@@ -617,7 +584,11 @@ class Optimizer:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return Kernel(self._encoding)
+        return kernel_of(self._encoding, self.space.group)
+
+    def _stream(self, number: int) -> np.random.Generator:
+        """The random numbers of one of the points asked for."""
+        return self._rng(ASKING, number)
 
     def _rng(self, *stream: int) -> np.random.Generator:
         key = (*stream, *self._lane) if stream[0] == ASKING else stream
@@ -772,6 +743,20 @@ class Optimizer:
         self._warn_of_predicates(f"{storage} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())
         self._state = replace(self._state, number=1)
+
+
+def _check_fit_together(model: Model, space: Space) -> None:
+    """Refuse a model that is not one of this space."""
+    if model.interactions is not None:
+        between_variables(model.interactions, tuple(space.variables))
+    if space.group.is_trivial:
+        return
+    if model.inference == "slice":
+        raise SettingError("inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'")
+    if model.terms is not None:
+        raise SettingError(
+            f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"
+        )
 
 
 def _default_initial(variables: int) -> int:

@@ -15,30 +15,58 @@ part of the process above order m, which is independent of theta a priori. No d 
 formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
 W0 F' diag(v) F between factors.
 
+All of this is in the space of the data, N x N, whose factors grow with the results
+(`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
+all orders and no finite d, and for the truncated one at order 2, d is about n^2 / 2, which at 100
+variables is 5,000, no less than the longest histories.
+
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
+
+With `Model(terms=...)` a draw also has some terms of order 3 or 4 (`higher.py`): Phi then is that
+of order <= 2 and of these, and all else holds as it is.
+
+Where the space has symmetries, what is drawn is the averaged function h of `averaging.py`, of which
+the data are y r: its values hold in the acquisition problem, and paths are divided by r again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Mask, Rows
 from mercbo.errors import SettingError
-from mercbo.features import Coefficients, between_factors, mercer, single, term_count
-from mercbo.inference import Data, Hyper
-from mercbo.linalg import Factor, cholesky
+from mercbo.features import (
+    Coefficients,
+    mercer,
+    pair_mask,
+    paired_gram,
+    single,
+    single_of_hot,
+    term_count,
+)
+from mercbo.higher import Terms, WithTerms, select
+from mercbo.inference import Data, Hyper, full_factor
+from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Predictor
-from mercbo.samples import GeneralSample, KernelSum, QuadraticSample, Sample
+from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSample, Sample
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
 # Terms of a draw of order above 2, which are held one by one for every row looked at.
 MOST_TERMS = 100_000
+# Draws whose weights at the data are solved for together.
+TOGETHER = 8
+
+# A draw a priori: coefficients of order <= 2, perhaps with some terms above, or theta (d,) of all
+# terms; and with it the white noise (N,) of its part above.
+Prior = Coefficients | WithTerms | Floats
+Begun = tuple[Prior, Floats]
 
 
 class Posterior:
@@ -50,18 +78,43 @@ class Posterior:
         self.hyper = hyper
         self.kernel = data.kernel
         self.w = self.kernel.weights(hyper.beta)
-        self.scale = float(hyper.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.tables = self.kernel.log_tables(hyper.beta)
+        self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
+        # the amplitude of what is drawn
+        self.amplitude = hyper.amplitude / (1.0 if self.lift is None else self.lift.reference**2)
+        self.scale = float(self.amplitude * np.exp(self.kernel.log_scale(self.w)))  # W0
         self.centred = data.y - hyper.mean
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
 
+    def without_factors(self) -> Posterior:
+        """The same, with nothing computed that is of the size of a covariance."""
+        light = Posterior(self.model, replace(self.data, factors=Factors()), self.hyper)
+        if self.model.terms is not None:
+            light._kept = self._kept  # which takes a factor to find
+        return light
+
     # -- covariances ---------------------------------------------------------------------------
 
+    def _drawn(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
+        """Covariance of the part of order <= m of what is drawn."""
+        w, scale = self.w * spread, self.scale
+        if self.model.interactions is not None:
+            return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
+        if self.model.terms is None:
+            return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+        left = self._kept.products(single(self.kernel, w, rows))
+        right = self._kept.products(single_of_hot(self.kernel, w, hot))
+        return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
+
     def _low(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
-        """Covariance of the part of order <= m."""
-        return self.kernel.truncated_gram(self.w * spread, self.scale, self.model.order, rows, hot)
+        """Covariance of the part of order <= m of the function."""
+        drawn = self._drawn(rows, hot, spread)
+        if self.lift is None:
+            return drawn
+        right = self.lift.roots(self.kernel.rows_of(hot))
+        return np.asarray(drawn / self.lift.roots(rows)[:, np.newaxis] / right)
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         """Covariance of the modelled function: all orders, or only those of the features."""
@@ -72,26 +125,38 @@ class Posterior:
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
 
-    @cached_property
-    def _signal(self) -> Floats:
-        return self._covariance(self.data.rows, self.data.hot)
-
-    @cached_property
-    def _white(self) -> Floats:
-        """D."""
-        return np.diag(self.data.noise(self.hyper.noise))
+    def _factor(self, name: str, covariance: Callable[[Rows, Floats], Floats]) -> Factor:
+        """Of a covariance of the data, and D."""
+        data, model = self.data, self.model
+        kept = self._kept.sets if name == "above" and model.terms is not None else ()
+        return data.factors.factor(
+            (name, model, *kept, *self.hyper.covariance),
+            data.rows,
+            data.noise(self.hyper.noise),
+            lambda part: covariance(data.rows[part], data.hot[: part.stop]),
+        )
 
     @cached_property
     def _sigma(self) -> Factor:
-        return cholesky(self._signal + self._white)
+        if self.model.posterior == "projected" and self.model.weights == "identity":
+            return full_factor(self.data, self.hyper)
+        return self._factor("sigma", self._covariance)
 
     @cached_property
-    def _eta(self) -> Factor:
-        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out."""
+    def _above(self) -> Factor:
+        """Factor of Sigma - Phi Phi', the covariance of what a draw of order <= m leaves out; where
+        features are the whole model, that is D alone."""
+
+        def left_out(rows: Rows, hot: Floats) -> Floats:
+            return self._covariance(rows, hot) - self._low(rows, hot, self.spread)
+
+        return self._factor("above", left_out)
+
+    def _eta(self, white: Floats) -> Floats:
+        """eta of each draw, (N, draws), from its white noise."""
         if self.model.posterior == "truncated":
-            return Factor(np.sqrt(self._white))
-        low = self._low(self.data.rows, self.data.hot, self.spread)
-        return cholesky(self._signal - low + self._white)
+            return np.sqrt(self.data.noise(self.hyper.noise))[:, np.newaxis] * white
+        return np.asarray(self._above.lower @ white)
 
     # -- prediction ----------------------------------------------------------------------------
 
@@ -158,74 +223,180 @@ class Posterior:
 
     # -- draws ---------------------------------------------------------------------------------
 
-    def draw(self, *, rng: np.random.Generator) -> Sample:
-        """One function from the posterior."""
-        return self._draw_general(rng) if self.model.order > 2 else self._draw_quadratic(rng)
+    def draw(self, *, rng: np.random.Generator, turn: int = 0) -> Sample:
+        """One function from the posterior; the same, to the last bit, as in a block of draws in
+        which it has the same turn."""
+        return self.draws([rng], first=turn)[0]
 
-    def _draw_quadratic(self, rng: np.random.Generator) -> Sample:
-        start = self._prior_coefficients(rng)
-        v = self._weights_of_data(start.value(self._singles), rng)
-        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(start.pair))
-        low = start + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+    def draws(self, rngs: Sequence[np.random.Generator], *, first: int = 0) -> list[Sample]:
+        """Functions by a generator each, which take the turns `first`, `first` + 1 and so on."""
+        begun = [self.begin(rng) for rng in rngs]
+        found = self.weights(begun, first=first).T
+        return [self.sample(prior, v) for (prior, _), v in zip(begun, found, strict=True)]
+
+    def begin(self, rng: np.random.Generator) -> Begun:
+        """All that is random of one draw: its part of order <= m a priori, and white noise."""
+        prior: Prior
+        if self.model.terms is not None:
+            theta = self._root * rng.standard_normal(len(self._kept))
+            prior = WithTerms(self._prior_coefficients(rng), theta)
+        elif self.model.order > 2:
+            prior = rng.standard_normal(self._terms)
+        else:
+            prior = self._prior_coefficients(rng)
+        return prior, rng.standard_normal(len(self.data))
+
+    def weights(self, begun: Sequence[Begun], *, first: int = 0) -> Floats:
+        """v of each draw, (N, draws): what costs N^2 a draw, `TOGETHER` at a time.
+
+        A product of that many columns takes hardly longer than one of a single column. They are
+        always as many, and a draw's column is that of its turn, so that rounding does not depend
+        on how many draws are made at once.
+        """
+        blocks, at = [], 0
+        while at < len(begun):
+            skip = (first + at) % TOGETHER
+            part = begun[at : at + TOGETHER - skip]
+            blocks.append(self._block(part, skip)[:, skip : skip + len(part)])
+            at += len(part)
+        return np.concatenate(blocks, axis=1)
+
+    def _block(self, begun: Sequence[Begun], skip: int) -> Floats:
+        at_data = np.zeros((len(self.data), TOGETHER), order="F")
+        white = np.zeros_like(at_data)
+        for column, (prior, noise) in enumerate(begun, start=skip):
+            at_data[:, column] = self._at_data(prior)
+            white[:, column] = noise
+        if self.lift is None:
+            return self._sigma.solve(self.centred[:, np.newaxis] - at_data - self._eta(white))
+        # what is drawn is the function times its roots
+        roots = self.lift.roots(self.data.rows)[:, np.newaxis]
+        right = self.centred[:, np.newaxis] - at_data / roots - self._eta(white)
+        return np.asarray(self._sigma.solve(right) / roots)
+
+    def sample(self, prior: Prior, v: Floats) -> Sample:
+        """The draw that begins with `prior` and has the weights `v` (N,) at the data."""
+        if isinstance(prior, WithTerms):
+            return self._quadratic_sample(prior.low, v, prior.theta)
+        if isinstance(prior, Coefficients):
+            return self._quadratic_sample(prior, v)
+        return self._general_sample(prior, v)
+
+    def _at_data(self, prior: Prior) -> Floats:
+        if isinstance(prior, WithTerms):
+            return prior.low.value(self._singles) + self._kept_at_data @ prior.theta
+        if isinstance(prior, Coefficients):
+            return prior.value(self._singles)
+        return np.asarray(self._phi @ prior)
+
+    def _quadratic_sample(
+        self, prior: Coefficients, v: Floats, theta: Floats | None = None
+    ) -> Sample:
+        mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
+        low = prior + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+        higher = rest_of_higher = None
+        if theta is not None:
+            told = self.scale * (self._kept_at_data.T @ v)
+            higher = Higher(self.kernel, self.w, self._kept, theta + told)
+            rest_of_higher = Higher(self.kernel, self.w, self._kept, theta)
         if not self.model.refines:
-            return QuadraticSample(self.kernel, self.w, low, low, None)
+            return QuadraticSample(self.kernel, self.w, low, low, None, higher=higher)
         plain = (self._pair_spread > 0).astype(np.float64)
         rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
-        return QuadraticSample(self.kernel, self.w, low, rest, self._kernel_sum(v))
-
-    def _weights_of_data(self, prior_at_data: Floats, rng: np.random.Generator) -> Floats:
-        eta = self._eta.lower @ rng.standard_normal(len(self.data))
-        return self._sigma.solve(self.centred - prior_at_data - eta)
+        return QuadraticSample(
+            self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
+        )
 
     def _kernel_sum(self, v: Floats) -> KernelSum:
-        return KernelSum(self.kernel, self.tables, self.data.hot, self.hyper.amplitude * v)
+        images = self.kernel.images(self.data.rows)
+        hot = self.data.hot
+        if len(images) > 1:
+            hot = self.kernel.onehot(images.reshape(-1, images.shape[2]))
+        weights = np.tile(self.amplitude / len(images) * v, len(images))
+        return KernelSum(self.kernel, self.tables, hot, weights)
+
+    @property
+    def _root(self) -> float:
+        """The prior standard deviation of a coefficient of F and of its products."""
+        return float(np.sqrt(self.scale))
 
     @cached_property
     def _singles(self) -> Floats:
         return single(self.kernel, self.w, self.data.rows)
 
     @cached_property
+    def _kept(self) -> Terms:
+        """The terms above order 2 that draws have, by the posterior mean."""
+        alpha, count = self._sigma.solve(self.centred), self.model.terms
+        assert count is not None
+        return select(
+            self.kernel, self.w, self._singles, alpha, order=self.model.order, count=count
+        )
+
+    @cached_property
+    def _kept_at_data(self) -> Floats:
+        """(N, T)."""
+        return self._kept.products(self._singles)
+
+    @cached_property
     def _pair_spread(self) -> Floats:
         """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
         if self.model.order == 1:
             return np.zeros((len(self.w), len(self.w)))
-        return between_factors(self.kernel.factor_of) * np.outer(self.spread, self.spread)
+        return self._pairs * np.outer(self.spread, self.spread)
+
+    @cached_property
+    def _pairs(self) -> Mask:
+        """(D, D): which products of two features a draw has."""
+        return pair_mask(self.kernel, self.model.interactions)
 
     def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
-        root, d = np.sqrt(self.scale), len(self.w)
+        root, d = self._root, len(self.w)
         constant = float(root * rng.standard_normal())
         main = root * np.sqrt(self.spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
-        return Coefficients(constant, main, root * np.sqrt(self._pair_spread) * (upper + upper.T))
+        pair = root * np.sqrt(self._pair_spread) * (upper + upper.T)
+        return Coefficients(constant, *self.kernel.symmetrised(main, pair))
 
     def _data_coefficients(self, v: Floats, spread: Floats, pairs: Floats) -> Coefficients:
         """Phi' v, as coefficients of F, for prior variances `spread` (D,) and `pairs` (D, D)."""
         singles = self._singles
         main = self.scale * spread * (singles.T @ v)
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
-        return Coefficients(float(self.scale * v.sum()), main, pair)
+        return Coefficients(float(self.scale * v.sum()), *self.kernel.symmetrised(main, pair))
 
-    def _draw_general(self, rng: np.random.Generator) -> Sample:
+    @cached_property
+    def _terms(self) -> int:
         count = term_count(self.kernel.factor_of, self.model.order)
         if count > MOST_TERMS:
             raise SettingError(
                 f"order={self.model.order} has {count:,} Mercer terms on this space, at most "
                 f"{MOST_TERMS:,} are drawn; use a lower order"
             )
-        phi = self._features(self.data.rows)
-        theta = rng.standard_normal(count)
-        v = self._weights_of_data(phi @ theta, rng)
-        theta = theta + phi.T @ v
+        return count
+
+    @cached_property
+    def _phi(self) -> Floats:
+        return self._features(self.data.rows)
+
+    def _general_sample(self, prior: Floats, v: Floats) -> Sample:
+        theta = prior + self._phi.T @ v
 
         def low(rows: Rows) -> Floats:
             return self.hyper.mean + self._features(rows) @ theta
 
         def beyond(rows: Rows) -> Floats:
-            return self._kernel_sum(v).value(rows) - self._low(rows, self.data.hot, 1.0) @ v
+            return self._kernel_sum(v).value(rows) - self._drawn(rows, self.data.hot, 1.0) @ v
 
-        return GeneralSample(self.kernel, low, beyond if self.model.refines else None)
+        if not self.model.refines:
+            return GeneralSample(self.kernel, low, None)
+        return GeneralSample(self.kernel, low, beyond, self.lift)
 
     def _features(self, rows: Rows) -> Floats:
+        images = self.kernel.images(rows)
+        return sum(map(self._own_features, images[1:]), self._own_features(images[0])) / len(images)
+
+    def _own_features(self, rows: Rows) -> Floats:
         singles = single(self.kernel, self.w * self.spread, rows)
         phi = mercer(singles, self.kernel.factor_of, self.model.order)
-        return float(np.sqrt(self.scale)) * phi
+        return self._root * phi

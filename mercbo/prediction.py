@@ -12,7 +12,8 @@ mean and the variance of the full process, for one or several sets of results at
 | own    | the diagonal of that: log of the factor of a level with itself              | (L,)      |
 
 A neighbour differs in one factor of a product, so that its covariances are those of the point times
-exp(G[new level] - G[old level]): nothing is looked up or summed again.
+exp(G[new level] - G[old level]): nothing is looked up or summed again. Where the kernel is averaged
+over symmetries, this is done for the images of the results under each of them.
 """
 
 from __future__ import annotations
@@ -51,11 +52,29 @@ class Predictor:
 
     def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
         """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
-        cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
-        diagonal = self.amplitude * self.kernel.diagonal(self.tables, rows)
         old = self.kernel.held(rows)[which, self.kernel.level_variable[level]]
-        moved = cross[which] * np.exp(self._factors[level] - self._factors[old])
-        return self._moments(moved, diagonal[which] * np.exp(self._own[level] - self._own[old]))
+        moved = np.zeros((len(which), len(self.hot)))
+        for hot, factors in self._images:
+            cross = self.amplitude * self.kernel.product(self.tables, rows, hot)
+            moved += cross[which] * np.exp(factors[level] - factors[old])
+        if self._roots is not None:
+            moved /= len(self._images) * self._roots
+            moved /= self._roots_around(rows, which, level)[:, np.newaxis]
+        own = self.amplitude * self.kernel.diagonal(self.tables, rows)
+        diagonal = own[which] * np.exp(self._own[level] - self._own[old])
+        return self._moments(moved, diagonal)
+
+    def _roots_around(self, rows: Rows, which: Index, level: Index) -> Floats:
+        # between a neighbour and its image several factors have changed
+        moved = rows[which]
+        at = self.kernel.level_variable[level]
+        moved[np.arange(len(moved)), at] = self.kernel.level_value[level]
+        return np.asarray(self.kernel.roots(self.tables, moved))
+
+    @cached_property
+    def _roots(self) -> Floats | None:
+        """What covariances with each result are divided by where there are symmetries."""
+        return self.kernel.roots(self.tables, self.kernel.rows_of(self.hot))
 
     def _moments(self, cross: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
         half = self.sigma.half_solve(cross.T)
@@ -63,13 +82,16 @@ class Predictor:
         return self.mean + cross @ self.alpha, np.maximum(variance, 0.0)
 
     @cached_property
-    def _factors(self) -> Floats:
+    def _images(self) -> list[tuple[Floats, Floats]]:
+        """The results under each symmetry of the kernel, one-hot, and their G."""
+        return [(hot, self._factors(hot)) for hot in self.kernel.hot_images(self.hot)]
+
+    def _factors(self, hot: Floats) -> Floats:
         """G."""
-        out = np.zeros((self.kernel.levels, len(self.hot)))
+        out = np.zeros((self.kernel.levels, len(hot)))
         for part, table in zip(self.kernel.parts, self.tables, strict=True):
-            hot = self.hot[:, part.levels]  # (N, v, k)
-            looked = table @ hot.transpose(1, 2, 0)  # (v, k, N)
-            out[part.levels.ravel()] = looked.reshape(-1, len(self.hot))
+            looked = table @ hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
+            out[part.levels.ravel()] = looked.reshape(-1, len(hot))
         return out
 
     @cached_property

@@ -22,6 +22,11 @@ of pairs without slack, in whole numbers as `Limits.whole` gives them. Weights o
 `WHOLE_SUM` has room for are rounded: no feasible point is lost, but one that breaks such a limit by
 less than the rounding may be lowest. It decodes to None; the CQM has the weights as they are.
 
+Terms of order 3 and 4 (`Model(terms=...)`) are made quadratic by products of two bits
+(`reduction.py`), auxiliary bits labelled by the pair of labels that they multiply. The arguments
+above hold for the form over all bits, products included: mending a group or a codeword may leave
+wrong products behind, and putting these right costs nothing.
+
 Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every feasible point p, up to
 rounding relative to the largest bias: penalties of large weights are squares that cancel.
 """
@@ -37,12 +42,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo import moves
-from mercbo.arrays import Bits, Floats, Index, Rows
+from mercbo.arrays import Bits, Floats, Index, Rows, first_of_each
 from mercbo.encoding import Block, Encoding, Label
 from mercbo.errors import MercboError, PointError
 from mercbo.export import Levels, binary_model, constrained_model, exclude
 from mercbo.feasible import Feasible, mend
 from mercbo.features import Quadratic, quadratic
+from mercbo.reduction import Reduced, monomials, reduced
 from mercbo.samples import QuadraticSample, Sample
 from mercbo.space import Space
 from mercbo.variables import Point
@@ -86,11 +92,14 @@ class Draw:
         """The sampled function at one point, in standardised units, to be minimised."""
         return float(self.sample.value(self._one(point))[0])
 
-    def encode(self, point: object) -> dict[Label, int]:
+    def encode(self, point: object) -> dict[Any, int]:
         """The bits of one feasible point, auxiliary ones included: a sample of `bqm`."""
         row = self.space.feasible_rows(self._point(point))
         bits = self.encoding.to_bits(row)
-        parts = [bits, self._auxiliary_bits(bits), self._levels.value_bits(row)]
+        parts = [
+            bits, self._auxiliary_bits(bits), self._levels.value_bits(row),
+            self._product_bits(bits),
+        ]  # fmt: skip
         known = np.concatenate(parts, axis=1)[0]
         sample = dict(zip(self._labels, known.tolist(), strict=True))
         for slack in self._slacks:
@@ -131,8 +140,7 @@ class Draw:
     def constrained(self) -> dimod.ConstrainedQuadraticModel:
         """`cqm` without the points that must not come back: what an `ask` hands to a backend that
         would not make use of them, as it drops these points itself."""
-        form = self.form
-        objective = binary_model(form.linear, form.coupling, form.offset, self.encoding.labels)
+        objective = self._objective(self.reduced, self.encoding)
         return constrained_model(self._levels, objective, self._unused)
 
     def model_for(self, *, constrained: bool, exact: bool) -> Any:
@@ -142,8 +150,7 @@ class Draw:
             return self.bqm
         native = self.constrained
         if self.native is not self.encoding:
-            form = self.native_form
-            objective = binary_model(form.linear, form.coupling, form.offset, self.native.labels)
+            objective = self._objective(self._native_reduced, self.native)
             native = constrained_model(self._native_levels, objective, ())
         return self._with_exclusions(native, self.native) if exact else native
 
@@ -162,15 +169,29 @@ class Draw:
     def _native_levels(self) -> Levels:
         return self.feasible.levels(self.native)
 
-    @cached_property
+    @property
     def form(self) -> Quadratic:
-        """The sample over the bits of the encoding."""
+        """The sample over the bits of the encoding and, after them, the products."""
+        return self.reduced.form
+
+    @property
+    def native_form(self) -> Quadratic:
+        """The sample over the native layout, in which moves are flips and changes in a group."""
+        return self._native_reduced.form
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """The form with the products that it has, which are none at order 2."""
         return self._quadratic(self.encoding)
 
     @cached_property
-    def native_form(self) -> Quadratic:
-        """The sample over the native layout, in which moves are flips and changes in a group."""
-        return self.form if self.native is self.encoding else self._quadratic(self.native)
+    def _native_reduced(self) -> Reduced:
+        return self.reduced if self.native is self.encoding else self._quadratic(self.native)
+
+    @staticmethod
+    def _objective(made: Reduced, encoding: Encoding) -> dimod.BinaryQuadraticModel:
+        form, labels = made.form, (*encoding.labels, *_product_labels(made, encoding))
+        return binary_model(form.linear, form.coupling, form.offset, labels)
 
     @property
     def is_quadratic(self) -> bool:
@@ -190,22 +211,31 @@ class Draw:
         """Whether some states of the bits mean no feasible point."""
         return bool(self.encoding.groups or self._unused) or not self.feasible.region.is_free
 
-    def _quadratic(self, encoding: Encoding) -> Quadratic:
-        if not isinstance(self.sample, QuadraticSample):
+    def _quadratic(self, encoding: Encoding) -> Reduced:
+        sample = self.sample
+        if not isinstance(sample, QuadraticSample):
             raise MercboError(
-                "a draw of order above 2 is not quadratic and has no bqm; use Model(order=2)"
+                "a draw of order above 2 is not quadratic and has no bqm; use Model(order=2), or "
+                "say by Model(terms=...) how many terms of higher order it keeps"
             )
-        return quadratic(self.sample.kernel, self.sample.w, self.sample.low, encoding)
+        form = quadratic(sample.kernel, sample.w, sample.low, encoding)
+        if sample.higher is None:
+            return Reduced(form)
+        terms, coefficients = sample.higher.terms, sample.higher.coefficients
+        polynomial = monomials(sample.kernel, sample.w, terms, coefficients, encoding)
+        return reduced(form, polynomial)
 
     def rows_of(self, found: dimod.SampleSet, *, rng: np.random.Generator) -> Rows:
         """The distinct feasible points of a sample set, repaired and polished, best first."""
         native = all(label in found.variables for label in self.native.labels)
         encoding, form = (self.native, self.native_form) if native else (self.encoding, self.form)
+        own = slice(encoding.width)  # products follow from the other bits
         if not encoding.labels:
             return np.zeros((1, len(self.space)), dtype=np.int64)
         order = [found.variables.index(label) for label in encoding.labels]
         bits = (found.record.sample[:, order] > 0).astype(np.int8)
-        mended = moves.repair(form.linear, form.coupling, encoding.groups, bits)
+        linear, coupling = form.linear[own], form.coupling[own, own]
+        mended = moves.repair(linear, coupling, encoding.groups, bits)
         rows, _ = encoding.from_bits(mended)
         region = self.feasible.region
         if not region.is_free:
@@ -215,14 +245,19 @@ class Draw:
         return self.polish(rows)
 
     def polish(self, rows: Rows) -> Rows:
-        """Descend the quadratic by moves within the limits; distinct local minima, best first."""
+        """Descend the quadratic by moves within the limits; distinct local minima, best first. A
+        draw with products, in which no such move is a flip, is only put in order."""
+        if self._native_reduced.products:
+            rows = np.unique(rows, axis=0)
+            return np.asarray(rows[np.argsort(self.sample.value(rows), kind="stable")])
         form = self.native_form
-        states = np.unique(self.native.to_bits(rows), axis=0)
+        states = self.native.to_bits(rows)
+        states = states[first_of_each(states)]
         limits = None if self.feasible.region.is_free else self._native_levels.limits
         polished, energy = moves.descend(
             form.linear, form.coupling, self.native.groups, states, limits
         )
-        _, first = np.unique(polished, axis=0, return_index=True)
+        first = first_of_each(polished)
         best = first[np.argsort(energy[first], kind="stable")]
         return self.native.from_bits(polished[best])[0]
 
@@ -248,15 +283,20 @@ class Draw:
         return out
 
     @cached_property
-    def _labels(self) -> tuple[Label, ...]:
-        """Labels of the bqm before slack: the encoding's, the auxiliary and the linked ones."""
+    def _labels(self) -> tuple[Any, ...]:
+        """Labels of the bqm before slack: the encoding's, the auxiliary and the linked ones, and
+        those of products."""
         extra = [
             (self.encoding.labels[c.columns[0]][0], f"and {r + 2}")
             for c in self._comparisons
             for r in range(c.auxiliaries)
         ]
         linked = self._levels.labels[self.encoding.width :]
-        return (*self.encoding.labels, *extra, *linked)
+        products = _product_labels(self.reduced, self.encoding) if self.is_quadratic else ()
+        return (*self.encoding.labels, *extra, *linked, *products)
+
+    def _product_bits(self, bits: Bits) -> Bits:
+        return self.reduced.product_bits(bits) if self.is_quadratic else bits[:, :0]
 
     def _auxiliary_bits(self, bits: Bits) -> Bits:
         columns = [c.products(bits) for c in self._comparisons]
@@ -265,10 +305,13 @@ class Draw:
     @cached_property
     def _penalised(self) -> tuple[Floats, Floats, float]:
         form, width = self.form, len(self._labels)
+        count = len(self.reduced.products)
+        # the products, which come right after the bits in the form, come last here
+        place = np.r_[: self.reduced.width, width - count : width]
         linear = np.zeros(width)
-        linear[: len(form.linear)] = form.linear
+        linear[place] = form.linear
         coupling = np.zeros((width, width))
-        coupling[: len(form.linear), : len(form.linear)] = form.coupling
+        coupling[np.ix_(place, place)] = form.coupling
         offset = form.offset
         lowest = form.linear + np.minimum(form.coupling, 0.0).sum(axis=1)
         highest = form.linear + np.maximum(form.coupling, 0.0).sum(axis=1)
@@ -426,6 +469,10 @@ class Comparison:
         for zero in self.zeros:
             above = sum(one > zero for one in self.ones)
             add(self._product(above), int(self.columns[zero]), strength)
+
+
+def _product_labels(made: Reduced, encoding: Encoding) -> list[tuple[Label, Label]]:
+    return [(encoding.labels[x], encoding.labels[y]) for x, y in made.products]
 
 
 def _is_full(block: Block) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -40,9 +41,13 @@ class Region:
     constraints: tuple[Constraint, ...]
     open: Mask
     limits: Limits
-    owner: Index  # (m,) which constraint a limit comes from
+    owner: Index  # (m,) which constraint a limit comes from, -1 for none
     table: Rows | None = None
     _answers: dict[tuple[str, bytes], bool] = field(default_factory=dict, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a space's view of its variables cannot be sent to another process, a copy can
+        return {**self.__dict__, "variables": dict(self.variables)}
 
     @classmethod
     def of(
@@ -76,6 +81,20 @@ class Region:
         return cls(
             variables, tuple(constraints), open_, limits, np.array(owner, dtype=np.intp), table
         )
+
+    def apart(self, rows: Rows, distance: int) -> Region:
+        """The rows that also differ from each of these in at least so many variables: of the
+        levels of such a row, a feasible one has no more than the others."""
+        hot = np.zeros((len(rows), len(self.open)))
+        np.put_along_axis(hot, self.start + rows, 1.0, axis=1)
+        own = self.limits
+        limits = Limits(
+            np.concatenate([own.matrix, hot]),
+            np.append(own.low, np.full(len(rows), -np.inf)),
+            np.append(own.high, np.full(len(rows), float(len(self.sizes) - distance))),
+        )
+        nobody = np.full(len(rows), -1, dtype=np.intp)
+        return replace(self, limits=limits, owner=np.append(self.owner, nobody))
 
     # -- levels --------------------------------------------------------------------------------
 
@@ -190,10 +209,11 @@ class Region:
         answers = []
         for found, row in zip(keys(rows), rows, strict=True):
             known = (predicate.name, found)
-            if known not in self._answers:
+            answer = self._answers.get(known)  # another thread may clear them at any time
+            if answer is None:
                 point = points_of(self.variables, row[np.newaxis])[0]
-                self._answers[known] = predicate.allows(point)
-            answers.append(self._answers[known])
+                answer = self._answers[known] = predicate.allows(point)
+            answers.append(answer)
         return answers
 
     def broken(self, row: Rows) -> list[Constraint]:

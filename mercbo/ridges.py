@@ -9,7 +9,7 @@
 | R_i    | mean over v of T_i[v, X_mi] E_i[v, X_ni], over the mean of T_i[v, X_mi]     | (N, N)  |
 
 The parts of B (`anova.py`) are its summands, as each E_i has mean zero; sums over pairs are those
-of Newton, (S_1^2 - sum_i E_i^2) / 2. The model of an explanation (`averaging.py`) is K + B.
+of Newton, (S_1^2 - sum_i E_i^2) / 2. The model of an explanation (`explanatory.py`) is K + B.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class RidgeParts:
 
     def prior(self, chosen: tuple[int, ...]) -> Floats:
         """Prior covariance of a part's coordinates, (c, c)."""
-        own = np.ones((1, 1))
+        own: Floats = np.ones((1, 1))
         for i in chosen:
-            own = np.kron(own, self.bases[i].T @ self.effects[i] @ self.bases[i])
+            own = np.asarray(np.kron(own, self.bases[i].T @ self.effects[i] @ self.bases[i]))
         return self._weight(len(chosen)) * own
 
     def prior_square(self, averaged: tuple[int, ...]) -> float:

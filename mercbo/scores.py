@@ -4,6 +4,7 @@
 |------------|-----------------------------------------------------|---------------------------|
 | "thompson" | the drawn function itself                           | its gain times the chance |
 | "ei"       | minus log expected improvement (`improvement.py`)   | discounted by the chance  |
+| "ei-liar"  | the same, pending points taken for the best so far  | discounted by the chance  |
 | "mes"      | minus log information on the minimum (`entropy.py`) | discounted by the chance  |
 | "lcb"      | a lower confidence bound (`bound.py`)               | its gain times the chance |
 
@@ -42,13 +43,19 @@ class Situation:
 
     def weighed(self, score: Sample) -> Sample:
         """Of a score in the units of the objective."""
-        if isinstance(self.works, Always):
-            return score
-        return Weighed(score, self.works, float(score.path(self.leaders).min()))
+        return weighed(score, self.works, self.leaders)
 
     def discounted(self, score: Sample) -> Sample:
         """Of minus the logarithm of a gain."""
         return score if isinstance(self.works, Always) else Discounted(score, self.works)
+
+
+def weighed(score: Sample, works: Works, leaders: Rows) -> Sample:
+    """A score in the units of the objective, with its gain below that of the leaders times the
+    chance that an evaluation works."""
+    if isinstance(works, Always):
+        return score
+    return Weighed(score, works, float(score.path(leaders).min()))
 
 
 def _thompson(now: Situation, drawn: Sample, _: np.random.Generator) -> Sample:
@@ -57,6 +64,10 @@ def _thompson(now: Situation, drawn: Sample, _: np.random.Generator) -> Sample:
 
 def _improvement(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
     return now.discounted(Improvement.of(now.posteriors, now.pending, rng=rng))
+
+
+def _liar(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
+    return now.discounted(Improvement.of(now.posteriors, now.pending, liar=True, rng=rng))
 
 
 def _entropy(now: Situation, _: Sample, rng: np.random.Generator) -> Sample:
@@ -70,6 +81,7 @@ def _bound(now: Situation, _: Sample, __: np.random.Generator) -> Sample:
 SCORES: dict[str, Callable[[Situation, Sample, np.random.Generator], Sample]] = {
     "thompson": _thompson,
     "ei": _improvement,
+    "ei-liar": _liar,
     "mes": _entropy,
     "lcb": _bound,
 }

@@ -20,7 +20,9 @@ from mercbo.arrays import Rows, keys
 from mercbo.constraints import Constraint, Where, constraint_from_dict
 from mercbo.errors import PointError, SettingError, SpaceError, hint
 from mercbo.feasible import Feasible, conflict, is_empty
+from mercbo.group import Group
 from mercbo.region import Region, check_names
+from mercbo.symmetry import Stated, checked_symmetries, symmetry_from_dict
 from mercbo.variables import (
     Binary,
     Categorical,
@@ -39,12 +41,15 @@ Predicates = Mapping[str, Callable[[Point], bool]]
 FEW = 2000
 # Points of a product that are listed to be looked through.
 ENUMERATED = 10_000_000
+# Feasible points on which symmetries are tried, where not all points are listed.
+EXAMPLES = 512
 # Choices of fixed values for which it is remembered what is feasible.
 REMEMBERED = 16
 
 
 class Space:
-    """A finite search space: named variables, each with its list of values.
+    """A finite search space: named variables, each with its list of values; which points there
+    are (`constraints`) and which of them are known to be equally good (`symmetries`).
 
     >>> from mercbo import AtMost, Categorical, Integer, Space
     >>> space = Space({"base": Categorical(["A", "C", "G", "T"]), "n": Integer(1, 6)})
@@ -59,6 +64,7 @@ class Space:
         variables: Mapping[str, Variable],
         constraints: Iterable[Constraint] = (),
         *,
+        symmetries: Iterable[Stated] = (),
         _table: Rows | None = None,
     ) -> None:
         if not isinstance(variables, Mapping):
@@ -79,13 +85,16 @@ class Space:
         self.constraints = _checked_constraints(constraints)
         self.region = Region.of(self.variables, self.constraints, _table)
         _check_solvable(self.feasible)
+        self.symmetries = checked_symmetries(symmetries)
+        self.group = Group(self.variables, self.symmetries)
+        self._check_invariant()
 
     @classmethod
-    def binary(cls, n: int) -> Space:
+    def binary(cls, n: int, *, symmetries: Iterable[Stated] = ()) -> Space:
         """The space of `n` binary variables, named ``x0`` to ``x{n-1}``."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise SpaceError(f"Space.binary needs a number of variables of at least 1, got {n!r}")
-        return cls({f"x{i}": Binary() for i in range(n)})
+        return cls({f"x{i}": Binary() for i in range(n)}, symmetries=symmetries)
 
     @classmethod
     def table(
@@ -94,6 +103,7 @@ class Space:
         *,
         variables: Mapping[str, Variable] | None = None,
         constraints: Iterable[Constraint] = (),
+        symmetries: Iterable[Stated] = (),
     ) -> Space:
         """The space of a finite list of designs, such as a catalogue: only these are suggested.
 
@@ -121,7 +131,22 @@ class Space:
             [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         )
         _refuse_twins(listed)
-        return cls(built, constraints, _table=listed)
+        return cls(built, constraints, symmetries=symmetries, _table=listed)
+
+    def _check_invariant(self) -> None:
+        """Refuse constraints that allow a point and forbid an image of it: by all points where
+        these are listed, else by examples."""
+        if self.group.is_trivial or self.region.is_free:
+            return
+        rows = self.feasible.listed
+        if rows is None:
+            rows = self.feasible.sample(EXAMPLES, rng=np.random.default_rng(0))
+        rows = rows[self.region.allows(rows)]
+        self.group.refuse_unless_allowed(rows, self.region.allows, self._blamed)
+
+    def _blamed(self, row: Rows) -> str:
+        broken = self.region.broken(row)
+        return repr(broken[0]) if broken else "the table"
 
     @cached_property
     def feasible(self) -> Feasible:
@@ -170,16 +195,18 @@ class Space:
     def _identity(self) -> tuple[object, ...]:
         table = self.region.table
         listed = None if table is None else (table.shape, table.tobytes())
-        return tuple(self.variables.items()), self.constraints, listed
+        return tuple(self.variables.items()), self.constraints, listed, self.symmetries
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (dict(self.variables), self.constraints, self.region.table)
+        parts = dict(self.variables), self.constraints, self.region.table, self.symmetries
+        return _rebuilt, parts
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name!r}: {v!r}" for name, v in list(self.variables.items())[:8])
         more = f", ... {len(self)} variables" if len(self) > 8 else ""
         shown = f"{{{listed}{more}}}"
         ruled = f", constraints={list(self.constraints)}" if self.constraints else ""
+        ruled += f", symmetries={list(self.symmetries)}" if self.symmetries else ""
         if self.region.table is not None:
             return f"Space.table({len(self.region.table)} rows of {shown}{ruled})"
         return f"Space({shown}{ruled})"
@@ -191,11 +218,14 @@ class Space:
         True
         """
         table = self.region.table
-        return {
+        described = {
             "variables": {name: v.to_dict() for name, v in self.variables.items()},
             "constraints": [c.to_dict() for c in self.constraints],
             "table": None if table is None else table.tolist(),
         }
+        if self.symmetries:
+            described["symmetries"] = [s.to_dict() for s in self.symmetries]
+        return described
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, where: Predicates | None = None) -> Space:
@@ -221,7 +251,12 @@ class Space:
                 raise SpaceError(
                     f"where: no predicate is named {name!r}, they are {known}{hint(name, known)}"
                 )
-        return cls(built, constraints, _table=_read_table(data.get("table"), built))
+        stated = data.get("symmetries", [])
+        if not isinstance(stated, list):
+            raise SpaceError(f"'symmetries' must be a list, got {stated!r}")
+        symmetries = [symmetry_from_dict(s) for s in stated]
+        table = _read_table(data.get("table"), built)
+        return cls(built, constraints, symmetries=symmetries, _table=table)
 
     def sample(self, k: int, *, rng: np.random.Generator) -> list[Point]:
         """`k` random feasible points (repeats are possible): uniform over the space, except where
@@ -379,9 +414,12 @@ def is_single(points: object) -> bool:
 
 
 def _rebuilt(
-    variables: Mapping[str, Variable], constraints: Sequence[Constraint], table: Rows | None
+    variables: Mapping[str, Variable],
+    constraints: Sequence[Constraint],
+    table: Rows | None,
+    symmetries: Sequence[Stated] = (),
 ) -> Space:
-    return Space(variables, constraints, _table=table)
+    return Space(variables, constraints, symmetries=symmetries, _table=table)
 
 
 # -- constraints -------------------------------------------------------------------------------

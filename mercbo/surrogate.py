@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows, keys
-from mercbo.averaging import averaged
+from mercbo.explanatory import averaged
 from mercbo.history import History
 from mercbo.inference import Data, Fit
 from mercbo.kernel import Kernel
+from mercbo.linalg import Factors
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 
@@ -78,13 +79,15 @@ class Surrogate:
         previous: Fit | None,
         *,
         keep: bool,
+        factors: Factors | None = None,
         rng: np.random.Generator,
     ) -> None:
-        """`previous` is where the fit starts; with `keep` it is the fit."""
+        """`previous` is where the fit starts; with `keep` it is the fit. `factors` are those of
+        earlier histories, where they are known."""
         self.units = Units.of(history.values, sign)
         y = self.units.standardised(history.values)
         error = self.units.standardised_errors(history.errors)
-        data = Data(kernel, history.rows, y, error)
+        data = Data(kernel, history.rows, y, error, factors=factors or Factors())
         kept = previous if keep else None
         self.fit = model.fit(data, previous, rng=rng) if kept is None else kept
         data = self._data = data.warped(self.fit.warp)
@@ -106,7 +109,7 @@ class Surrogate:
         return set(keys(rows[known]))
 
     def averaged(self, *, rng: np.random.Generator) -> list[Posterior]:
-        """Posteriors for an explanation (`averaging.py`), made once."""
+        """Posteriors for an explanation (`explanatory.py`), made once."""
         if self._averaged is None:
             first = self.posteriors[0]
             self._averaged = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dimod
 import numpy as np
 import pytest
+from support.optimizer import Wrapped
 
 from mercbo import BackendError, Model, Optimizer, Space
 from mercbo.acquisition import Moves, lowest_new
@@ -79,7 +80,7 @@ def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
     space = Space.binary(7)
     hits = 0
     for seed in range(10):
-        opt = told(space, 15, seed=seed, acquisition="thompson")
+        opt = told(space, 15, seed=seed, acquisition="thompson", model=Model(trust="none"))
         draw = opt.draw()
         rows = space.enumerate_rows()
         unseen = np.array([k not in opt._history.seen(repeats=False) for k in keys(rows)])
@@ -123,3 +124,17 @@ def test_a_backend_that_answers_nonsense_is_named(answer: object, message: str) 
     with pytest.raises(BackendError, match=message):
         opt.ask()
     assert opt.to_dict() == before
+
+
+@pytest.mark.parametrize(("seen", "asked"), [(30, 1), (40, 0)])
+def test_of_a_space_that_is_mostly_seen_every_row_left_is_looked_at(seen: int, asked: int) -> None:
+    space, sampler = Space.binary(6), Wrapped()
+    opt = Optimizer(space, backend=sampler, acquisition="thompson", seed=3)
+    rows = np.random.default_rng(0).permutation(space.enumerate_rows())
+    opt.tell(space.points(rows[:seen]), rows[:seen] @ np.arange(6.0))
+    draw = opt.draw()
+    suggested = space.rows(opt.ask())
+    assert sampler.calls == asked
+    if not asked:
+        lowest = draw.sample.path(rows[seen:]).min()
+        np.testing.assert_allclose(draw.sample.path(suggested)[0], lowest, atol=1e-9)

@@ -9,7 +9,7 @@ import pytest
 
 from mercbo import Model, Space
 from mercbo.anova import Decomposition, over, times
-from mercbo.averaging import OpenPosterior
+from mercbo.explanatory import OpenPosterior
 from mercbo.inference import Hyper
 from mercbo.posterior import Posterior
 from mercbo.ridges import Ridges

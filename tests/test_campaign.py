@@ -80,6 +80,20 @@ def test_points_are_asked_for_ahead_where_asking_takes_long(ratio, ahead):
     assert running._room() == 4 + ahead
 
 
+def test_asks_that_take_long_now_and_then_are_reckoned_with():
+    running = Campaign(Plan(total, 9), Optimizer(BITS), as_pool(Manual(4)))
+    running._evaluating = 1.0
+    for _ in range(50):
+        running._note_ask(0.01)
+    assert running._room() == 4
+    for seconds in (*[0.01] * 9, 0.6) * 3:
+        running._note_ask(seconds)
+    assert running._room() > 5
+    for _ in range(50):
+        running._note_ask(0.01)
+    assert running._room() == 4
+
+
 def test_without_an_executor_nothing_is_asked_for_ahead():
     running = Campaign(Plan(total, 9), Optimizer(BITS), as_pool(None))
     running._asking, running._evaluating = 5.0, 1.0

@@ -147,5 +147,5 @@ def test_the_minimum_of_a_draw_is_found_on_a_small_space(constrained: bool) -> N
     rows = space.enumerate_rows()
     for seed in range(3):
         sample = opt.draw(rng=np.random.default_rng(seed)).sample
-        found = opt._minimum(sample, rng=np.random.default_rng(seed))
+        found = opt._asking().minimum(sample, rng=np.random.default_rng(seed))
         assert found == pytest.approx(sample.path(rows).min(), abs=1e-9)

@@ -156,3 +156,9 @@ def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path)
     assert "1 result corrected" in printed
     assert (tmp_path / "lab" / "study.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
     assert (tmp_path / "loop.md").read_text(encoding="utf-8").count("$ mercbo") == 17
+
+
+@pytest.mark.slow
+def test_symmetries_are_worth_stating(tmp_path: Path) -> None:
+    without, stated = run("symmetries.py", tmp_path).strip().splitlines()[1:]
+    assert float(stated.split()[-1]) < float(without.split()[-1])

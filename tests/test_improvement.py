@@ -9,12 +9,12 @@ import pytest
 
 from mercbo import Optimizer, Space
 from mercbo.arrays import Rows
+from mercbo.asking import FEW_PENDING
 from mercbo.encoding import Encoding
 from mercbo.improvement import MARGIN, Belief, Improvement, log_improvement
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.model import Model
-from mercbo.optimizer import FEW_PENDING
 from mercbo.posterior import Posterior
 
 
@@ -82,6 +82,20 @@ def test_a_fantasy_equals_a_posterior_that_was_told_it() -> None:
         np.testing.assert_allclose(found[:, s], log_improvement(*told.predict(rows), best))
 
 
+def test_a_liar_says_that_what_is_pending_came_out_as_the_best_so_far() -> None:
+    posterior = some_posterior(all_rows(4)[:6])
+    pending, rows = all_rows(4)[[9, 12]], all_rows(4)[[6, 7, 9, 13]]
+    lowest = posterior.predict(posterior.data.rows)[0].min()
+    told = posterior.given(pending, np.full(2, lowest))
+    best = told.predict(told.data.rows)[0].min() - MARGIN
+    score = Improvement.of([posterior], pending, liar=True, rng=np.random.default_rng(0))
+    found = -score.path(rows)
+    np.testing.assert_allclose(found, log_improvement(*told.predict(rows), best), rtol=1e-9)
+    # no random number is used
+    again = Improvement.of([posterior], pending, liar=True, rng=np.random.default_rng(7))
+    assert np.array_equal(-again.path(rows), found)
+
+
 def test_improvement_is_averaged_over_states() -> None:
     one, two = some_posterior(all_rows(4)[:6]), some_posterior(all_rows(4)[:6], noise=0.5)
     rows, nobody, rng = all_rows(4)[6:], all_rows(4)[:0], np.random.default_rng(0)
@@ -147,7 +161,7 @@ def test_expected_improvement_is_discounted_where_evaluations_fail() -> None:
     opt.tell(opt.space.points(rows[rows[:, 0] == 1]), [None] * int(rows[:, 0].sum()))
     works = opt._works()
     drawn, rng = opt.draw().sample, np.random.default_rng(0)
-    score = opt._situation([], rng).score("ei", drawn, rng=rng)
+    score = opt._asking().situation(rng=rng).score("ei", drawn, rng=rng)
     plain = Improvement.of(opt._model_of_now().posteriors, rows[:0], rng=np.random.default_rng(0))
     np.testing.assert_allclose(score.path(rows), plain.path(rows) - 2 * np.log(works.chance(rows)))
     around = plain.path_neighbours(rows) - 2 * np.log(works.chance_neighbours(rows))
@@ -172,7 +186,7 @@ def test_auto_goes_by_what_is_pending_and_what_failed(
     opt = Optimizer(Space.binary(8), seed=0, **options)
     points = opt.space.points(all_rows(8)[: 8 + failed])
     opt.tell(points, [1.0] * 8 + [None] * failed)
-    assert opt._acquires(pending) == ("ei" if greedy else "thompson")
+    assert opt._asking().acquires(pending) == ("ei" if greedy else "thompson")
 
 
 def test_the_acquisition_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-def]

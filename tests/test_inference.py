@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
 from mercbo import Model, Space
+from mercbo import inference as fits
 from mercbo.encoding import Encoding
 from mercbo.inference import (
     COLD_GROWTH,
@@ -143,7 +144,7 @@ def test_a_warm_start_costs_fewer_evaluations(monkeypatch: pytest.MonkeyPatch) -
     data, _ = quadratic_data(15, 60, 2)
     calls = []
     counted = inference.log_density
-    monkeypatch.setattr(inference, "log_density", lambda *a: (calls.append(1), counted(*a))[1])
+    monkeypatch.setattr(fits, "log_density", lambda *a: (calls.append(1), counted(*a))[1])
     cold = fit_map(data, None)
     after_cold = len(calls)
     more = Data(data.kernel, data.rows[:61], data.y[:61])
@@ -191,9 +192,9 @@ def test_hmc_without_data_samples_the_prior(monkeypatch: pytest.MonkeyPatch) -> 
     kernel = Kernel(Encoding(Space.binary(2)))
     data = Data(kernel, np.zeros((1, 2), dtype=np.int64), np.zeros(1))
     flat = lambda _, z: (*log_prior(z), 0.0)  # noqa: E731
-    monkeypatch.setattr(inference, "log_density", flat)
+    monkeypatch.setattr(fits, "log_density", flat)
     wide = np.array([[-60.0, 60.0]] * 4)
-    monkeypatch.setattr(inference, "bounds_of", lambda _: wide)
+    monkeypatch.setattr(fits, "bounds_of", lambda _: wide)
     rng = np.random.default_rng(7)
     z = np.array([np.log(1.0), np.log(1.0), 0.0, np.log(1e-3)])
     state, chain = flat(data, z), []
@@ -397,3 +398,24 @@ def test_a_chain_goes_on_where_it_stood() -> None:
     for old, kept in zip(first.hypers[3:], second.hypers[1:5], strict=True):
         np.testing.assert_array_equal(old.beta, kept.beta)
     assert not np.array_equal(second.hypers[-1].beta, first.hypers[-1].beta)
+
+
+def test_fresh_starts_are_screened_on_fewer_results(mixed, make_data, monkeypatch) -> None:
+    """The fit itself sees all of them, and reaches what it reaches without screening on fewer."""
+    data = make_data(mixed, 60)
+    sizes = []
+    climb = fits.climb
+
+    def noted(data, start, iterations):
+        sizes.append((len(data), iterations))
+        return climb(data, start, iterations)
+
+    monkeypatch.setattr(fits, "climb", noted)
+    whole = fit_map(data, None)
+    monkeypatch.setattr(fits, "MOST_SCREENED", 24)
+    sizes.clear()
+    fewer = fit_map(data, None)
+    screened = [(24, fits.SCREENING)] * len(fits.COLD_STARTS)
+    assert sizes == [*screened, (60, fits.COLD_ITERATIONS)]
+    reached = [log_density(data, pack(data.kernel, fit.hypers[0]))[0] for fit in (whole, fewer)]
+    assert abs(reached[0] - reached[1]) < 0.5  # nats: the same mode

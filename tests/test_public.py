@@ -19,20 +19,22 @@ PUBLIC = {
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
     "NoResults", "Observation", "Optimizer", "Ordinal", "Point", "PointError", "Prediction",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
+    "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
 }  # fmt: skip
 
 # Each module may import only those before it.
 LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "region", "export", "feasible", "space", "frames", "results", "kernel", "ridges",
-    "features", "linalg", "mixture",
+    "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
+    "averaging", "interactions", "features", "higher", "reduction", "linalg",
     "warp", "inference",
-    "slicing", "model", "samples", "prediction", "posterior", "averaging",
-    "improvement", "failures",
+    "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
-    "quadratic", "design", "acquisition", "history", "surrogate", "anova", "crossval", "explain",
-    "events", "snapshot", "processes", "store", "optimizer", "interchange", "executors", "progress",
+    "quadratic", "design", "trust", "acquisition", "history", "ridges", "mixture", "explanatory",
+    "surrogate", "anova", "crossval", "explain",
+    "events", "snapshot", "processes", "store", "executors", "seeking", "asking", "optimizer",
+    "interchange", "progress",
     "campaign", "driver", "plots", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.

@@ -1,5 +1,7 @@
 """Regions: which rows are allowed, and which moves keep them so."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,7 @@ from mercbo import (
     Where,
     region,
 )
+from mercbo.encoding import Encoding
 from mercbo.limits import Limits
 from mercbo.region import Region
 
@@ -194,3 +197,28 @@ def test_moves_under_many_limits_are_those_of_the_long_way(seed, monkeypatch):
     assert np.array_equal(space.region.moves(rows), slow)
     assert slow.any()
     assert not slow.all()
+
+
+def test_rows_far_from_others_are_those_that_differ_in_enough_variables():
+    space = Space(
+        {"a": Categorical(list("pqr")), "b": Binary(), "n": Integer(0, 3), "c": Binary()},
+        [AtMost(1, ["b", "c"])],
+    )
+    rows = np.array(space.enumerate_rows())
+    placed = np.array([[0, 0, 0, 0], [2, 1, 3, 0]])
+    apart = (rows[:, np.newaxis] != placed).sum(axis=2)
+    for distance in range(1, 5):
+        far = space.region.apart(placed, distance)
+        wanted = space.region.allows(rows) & (apart >= distance).all(axis=1)
+        assert np.array_equal(far.allows(rows), wanted)
+        listed = space.feasible.apart(placed, distance).listed
+        assert {tuple(row) for row in listed.tolist()} == {tuple(r) for r in rows[wanted].tolist()}
+
+
+def test_a_region_survives_being_sent_to_another_process():
+    space = Space({"a": Categorical(list("pqr")), "b": Binary()}, [Forbid({"a": "p", "b": 1})])
+    space.feasible.levels(Encoding(space))  # known by an identity that is another one there
+    feasible = pickle.loads(pickle.dumps(space.feasible))
+    rows = np.array([[0, 0], [0, 1], [2, 1]])
+    assert feasible.region.allows(rows).tolist() == space.region.allows(rows).tolist()
+    assert feasible._levels == {}

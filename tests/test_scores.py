@@ -31,7 +31,7 @@ def as_tuples(points: list[Point]) -> list[tuple[object, ...]]:
 
 
 def test_the_names_are_these_and_others_are_refused() -> None:
-    assert ACQUISITIONS == ["auto", "thompson", "ei", "mes", "lcb"]
+    assert ACQUISITIONS == ["auto", "thompson", "ei", "ei-liar", "mes", "lcb"]
     with pytest.raises(SettingError, match=r"acquisition='ucb' is not one of .*'lcb'"):
         Optimizer(SPACE, acquisition="ucb")
 
@@ -40,8 +40,8 @@ def test_the_names_are_these_and_others_are_refused() -> None:
 def test_the_suggestion_has_the_lowest_score_of_all_that_are_new(name: str) -> None:
     opt = told(name)
     rng = opt._rng(0, opt._state.asked)
-    drawn = opt._draw(opt._state.asked, rng, opt.space.feasible).sample
-    score = opt._situation([], rng).score(name, drawn, rng=rng)
+    drawn = opt._asking().draw(opt._state.asked, opt.space.feasible, rng=rng).sample
+    score = opt._asking().situation(rng=rng).score(name, drawn, rng=rng)
     seen = set(as_tuples([o.point for o in opt.observations]))
     new = [p for p in SPACE.points(SPACE.enumerate_rows()) if tuple(p.values()) not in seen]
     values = score.path(SPACE.rows(new))
@@ -92,10 +92,10 @@ def test_scores_rise_where_evaluations_fail(name: str) -> None:
     opt = told(name)
     rng, other = np.random.default_rng(0), np.random.default_rng(0)
     drawn = opt.draw().sample
-    plain = opt._situation([], rng).score(name, drawn, rng=rng)
+    plain = opt._asking().situation(rng=rng).score(name, drawn, rng=rng)
     rows = SPACE.enumerate_rows()
     opt.tell(SPACE.points(rows[rows[:, 0] == 2][:12]), [None] * 12)
-    score = opt._situation([], other).score(name, drawn, rng=other)
+    score = opt._asking().situation(rng=other).score(name, drawn, rng=other)
     chance = opt._works().chance(rows)
     worst, best = int(chance.argmin()), int(chance.argmax())
     # two rows of any plain scores: the one that fails more often loses against the other

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ClassVar
 
@@ -260,7 +261,7 @@ class Program:
         solver.parameters.num_workers = workers
         if seed is not None:
             solver.parameters.random_seed = int(seed) % 2**31
-        status = solver.solve(self.model)
+        status = _interruptible(solver, self.model)
         if status == cp_model.INFEASIBLE:
             return "infeasible", None, np.inf
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -268,3 +269,19 @@ class Program:
         state = np.array([solver.boolean_value(bit) for bit in self.bits], dtype=np.int8)
         bound = max(solver.best_objective_bound / self.scale - self.slack, self.dual)
         return STATUS[status], state, float(bound)
+
+
+def _interruptible(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
+    """The status of a solve that Ctrl-C ends, as it ends any Python code.
+
+    CP-SAT would catch the signal itself, and leave the process without a handler afterwards: the
+    next Ctrl-C, long after the solve, would then kill Python.
+    """
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(1) as apart:  # so that this thread can be interrupted
+        solving = apart.submit(solver.solve, model)
+        try:
+            return solving.result()
+        except KeyboardInterrupt:
+            solver.stop_search()
+            raise

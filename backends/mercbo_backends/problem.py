@@ -24,7 +24,7 @@ import dimod
 import numpy as np
 
 from mercbo import moves
-from mercbo.arrays import Bits, Floats, Index
+from mercbo.arrays import Bits, Floats, Index, first_of_each
 from mercbo.limits import Limits
 
 # Moves work on a dense matrix of couplings; 8,000 bits take half a gigabyte.
@@ -216,7 +216,7 @@ def forbidden_state(row: Floats, sense: str, bound: float) -> Bits | None:
 
 def distinct(states: Bits, energies: Floats) -> Index:
     """Positions of the distinct states, lowest energy first."""
-    _, first = np.unique(states, axis=0, return_index=True)
+    first = first_of_each(states)
     return np.asarray(first[np.argsort(energies[first], kind="stable")])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercbo import moves
-from mercbo.arrays import Bits, Index
+from mercbo.arrays import Bits, Index, first_of_each
 from mercbo.limits import Limits
 from mercbo_backends.problem import Problem
 
@@ -35,7 +35,8 @@ def polish(
     for start in range(0, len(states), max(1, step)):
         part = states[start : start + step]
         part, reached = moves.mend(problem.groups, problem.limits, part, rng=rng)
-        part = np.unique(part[reached], axis=0)
+        part = part[reached]
+        part = part[first_of_each(part)]
         done.append(moves.descend(*form, part, problem.limits)[0])
         if time.perf_counter() > deadline:
             break

@@ -27,8 +27,11 @@ import multiprocessing
 import os
 import resource
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -248,14 +251,54 @@ def failure(outcome: Outcome) -> dict[str, Any]:
 
 
 def play_all(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
-    """Outcomes as they come, each from a process of its own for its peak of memory."""
+    """Outcomes as they come, each from a process of its own: for its peak of memory, and so that a
+    run that is killed (for want of memory, say) fails alone."""
     if jobs < 1:
         raise SettingError(f"jobs={jobs} is not a whole number of at least 1")
-    if not tasks:
-        return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(min(jobs, len(tasks)), maxtasksperchild=1) as pool:
-        yield from pool.imap_unordered(play, tasks)
+    left, out = deque(tasks), set[Played]()
+    try:
+        while left or out:
+            while left and len(out) < jobs:
+                out.add(Played.begin(left.popleft()))
+            ready = wait([played.end for played in out])
+            for played in [played for played in out if played.end in ready]:
+                out.remove(played)
+                yield played.outcome()
+    finally:
+        for played in out:
+            played.process.terminate()
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A task in its process."""
+
+    task: Task
+    process: SpawnProcess
+    end: Connection[Any, Any]
+
+    @classmethod
+    def begin(cls, task: Task) -> Played:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_play_there, args=(task, theirs), daemon=True)
+        process.start()
+        theirs.close()  # so that its death is the end of the pipe
+        return cls(task, process, ours)
+
+    def outcome(self) -> Outcome:
+        try:
+            outcome: Outcome = self.end.recv()
+        except EOFError:
+            self.process.join()
+            code = self.process.exitcode
+            return Outcome(self.task, [], f"its process ended with code {code}")
+        self.process.join()
+        return outcome
+
+
+def _play_there(task: Task, end: Connection[Any, Any]) -> None:
+    end.send(play(task))
 
 
 def runs_of(text: str) -> list[int]:

@@ -29,7 +29,7 @@ from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 from mercbo.variables import Point
 
-RESULTS, VARIABLES, POINTS = (50, 200, 500, 1000), (25, 50, 100), (1, 10)
+RESULTS, VARIABLES, POINTS = (50, 200, 500, 1000, 2000, 5000), (25, 50, 100), (1, 10)
 WORKERS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 OPTIMIZERS = (1, 2, 4, 16)
 SECONDS = {"1 s": 1.0, "1 min": 60.0, "1 h": 3600.0}
@@ -248,7 +248,7 @@ def kept_busy(*, workers: int = 8, evaluations: int = 500, seconds: float = 2.0)
     from mercbo.driver import minimize
 
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     space = Space.binary(25)
     with cluster, Client(cluster) as client:

@@ -54,8 +54,12 @@ def bench_scale(
     busy: Annotated[
         bool, typer.Option(help="Also measure 8 worker processes of Dask, for two minutes.")
     ] = False,
+    batches: Annotated[
+        bool, typer.Option(help="Also measure large batches and long histories, for minutes.")
+    ] = False,
 ) -> None:
     """Time asks, fit their cost, and simulate how many workers that feeds."""
+    from mercbo.bench import batches as large
     from mercbo.bench import scale
 
     console = Console()
@@ -66,7 +70,10 @@ def bench_scale(
         played = scale.simulations(cost, turn)
         status.update("keeping 8 workers busy")
         share = scale.kept_busy() if busy else None
+        more = large.measured(progress=status.update) if batches else []
     text = scale.markdown(asks, cost, turn, played, share)
+    if more:
+        text += "\n\n" + large.markdown(more)
     (out / "scale.md").write_text(text + "\n", encoding="utf-8")
     scale.plot(asks, cost, played, out / "scale.png")
     typer.echo(text)

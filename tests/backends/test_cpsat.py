@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import dimod
 import numpy as np
 import pytest
@@ -95,3 +99,33 @@ def test_lowest_feasible_is_what_exhaustive_finds() -> None:
     for seed in range(3):
         cqm = random_cqm(seed, limits=True)
         assert Exhaustive().sample_cqm(cqm).first.energy == pytest.approx(lowest_feasible(cqm))
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from mercbo.testing import random_bqm
+from mercbo_backends import CpSat
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+CpSat(workers=1).sample(random_bqm(5, 0))
+try:
+    if sys.argv[1] == "during":
+        threading.Timer(0.5, interrupt).start()
+        CpSat(workers=1).sample(random_bqm(60, 0), time_limit=300)
+    else:
+        interrupt()
+except KeyboardInterrupt:
+    print("caught")
+"""
+
+
+@pytest.mark.parametrize("when", ["after", "during"])
+def test_control_c_is_an_ordinary_exception_during_and_after_a_solve(when: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, when]
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert (done.returncode, done.stdout) == (0, "caught\n"), done.stderr

@@ -162,6 +162,14 @@ def test_a_failing_method_is_reported_and_the_others_go_on(tmp_path: Path) -> No
     assert len(run_all(small_tasks((failing, "random"), (0,)), tmp_path)) == 1
 
 
+def test_a_run_whose_process_is_killed_fails_alone(tmp_path: Path) -> None:
+    killed = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+    methods = (f"worker:{sys.executable} -c '{killed}'", "random")
+    failures = run_all(small_tasks(methods, runs=[0]), tmp_path, jobs=1)
+    assert [outcome.error for outcome in failures] == ["its process ended with code -9"]
+    assert {line["method"] for line in lines_of(tmp_path) if "index" in line} == {"random"}
+
+
 @pytest.mark.parametrize("text", ["", "a", "3-", "-3", "1-x", "0,,2"])
 def test_wrong_runs_are_quoted(text: str) -> None:
     with pytest.raises(SettingError, match="runs="):

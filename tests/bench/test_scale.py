@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercbo.bench import scale
+from mercbo.bench import batches, scale
 from mercbo.bench.scale import Ask, Cost, Played, fed, simulate
 
 
@@ -63,7 +63,7 @@ def test_the_workers_that_are_fed_are_counted_up_to_the_first_that_are_not():
 def test_the_report_and_the_plot_are_made(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "WORKERS", (1, 10))
     asks = scale.run(tmp_path, results=(5,), variables=(4, 5), points=(1,))
-    cost = Cost.fitted(asks)
+    cost = Cost((0.01, *[0.0] * (len(scale.TERMS) - 1)))  # one fitted to two asks says little
     played = scale.simulations(cost, 0.001)
     assert len(played) == 2 * len(scale.OPTIMIZERS) * len(scale.SECONDS)
     text = scale.markdown(asks, cost, 0.001, played, 0.95)
@@ -72,3 +72,20 @@ def test_the_report_and_the_plot_are_made(tmp_path, monkeypatch):
     scale.plot(asks, cost, played, tmp_path / "scale.png")
     assert (tmp_path / "scale.png").stat().st_size > 1000
     assert (tmp_path / "scale.jsonl").read_text().count("\n") == 3
+
+
+def test_batches_are_measured_and_shown_beside_each_other(monkeypatch):
+    monkeypatch.setattr(batches, "LONG_VARIABLES", 6)
+    monkeypatch.setattr(batches, "BEFORE", 8)
+    found = batches.measured(results=20, variables=6, sizes=(1, 3), shared=9, long=(12,))
+    assert [one.what for one in found] == [
+        "ask(1)", "ask(3)", "ask(1)", "ask(3)", "ask(9)", "ask(9) with 2 worker processes",
+        'ask(), acquisition="thompson"', 'ask(), acquisition="auto"',
+    ]  # fmt: skip
+    assert all(one.seconds > 0 for one in found)
+    text = batches.markdown([
+        batches.Measured("ask(1)", "now", 0.6, 0.5), batches.Measured("ask(9)", "now", 2.0, 1.5),
+        batches.Measured("ask(9) with 2 worker processes", "now", 1.0, 0.15),
+    ])  # fmt: skip
+    assert "| `ask(9)` | now | 2 | 1.5 | 3 |" in text
+    assert "2.00 times as fast as alone on the clock; 10.0% of the work stays" in text

@@ -235,7 +235,9 @@ def test_a_thousand_variables_work():
     "space",
     [
         Space.binary(300),
-        Space({f"c{i}": Categorical(range(20)) for i in range(40)}),
+        pytest.param(
+            Space({f"c{i}": Categorical(range(20)) for i in range(40)}), marks=pytest.mark.slow
+        ),
         Space({f"c{i}": Categorical(range(5), encoding="binary") for i in range(20)}),
     ],
     ids=["300 binary", "40 x 20", "20 codes of 5"],

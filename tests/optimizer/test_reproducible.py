@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.optimizer import (
     INFERENCES,
-    MAP_FIRST,
     MIXED,
     all_points,
     as_tuples,
@@ -78,8 +77,15 @@ def test_looking_leaves_no_trace(inference):
         looking.tell(asked, score(MIXED, asked))
 
 
-@pytest.mark.parametrize("backend", ["graph-cut", "annealing"])
-@pytest.mark.parametrize("inference", MAP_FIRST)
+@pytest.mark.parametrize(
+    ("inference", "backend"),
+    [
+        ("map", "graph-cut"),
+        ("map", "annealing"),
+        pytest.param("hmc", "graph-cut", marks=pytest.mark.slow),
+        pytest.param("slice", "annealing", marks=pytest.mark.slow),
+    ],
+)
 def test_looking_does_not_change_the_suggestions(inference, backend):
     space = Space({**MIXED.variables, "n": Integer(0, 4), "d": Categorical(["u", "v", "w"])})
     options = {"n_initial": 7, "model": Model(inference=inference), "backend": backend}

@@ -1,0 +1,139 @@
+"""The trust region: what is within reach of the best point, and that draws are sought there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercbo import Binary, Categorical, Integer, Model, Optimizer, Space
+from mercbo.acquisition import Moves, minima_of
+from mercbo.trust import CHANGES, Trust
+
+MIXED = Space(
+    {
+        "base": Categorical(list("ACGT")),
+        "code": Categorical(list("uvwxy"), encoding="binary"),
+        "n": Integer(0, 5),
+        "wash": Binary(),
+        "only": Categorical(["one"]),
+    }
+)
+
+
+def rugged(space: Space, size: int = 40, **settings) -> Optimizer:
+    """Results in which no two points have anything to do with each other."""
+    opt = Optimizer(space, seed=0, **settings)
+    rng = np.random.default_rng(1)
+    rows = np.unique(space.sample_rows(size, rng=rng), axis=0)
+    opt.tell(space.points(rows), rng.standard_normal(len(rows)))
+    return opt
+
+
+def smooth(space: Space, size: int = 40) -> Optimizer:
+    opt = Optimizer(space, seed=0)
+    rows = np.unique(space.sample_rows(size, rng=np.random.default_rng(1)), axis=0)
+    opt.tell(space.points(rows), rows.sum(axis=1).astype(float))
+    return opt
+
+
+def trust_of(opt: Optimizer) -> Trust | None:
+    values = opt._history.values
+    posterior = opt._model_of_now().posteriors[0]
+    return Trust.around(opt._history.rows[int(values.argmin())], posterior)
+
+
+@pytest.mark.parametrize("space", [Space.binary(12), MIXED], ids=["binary", "mixed"])
+def test_distance_is_minus_the_log_of_the_correlation(space: Space) -> None:
+    opt = rugged(space)
+    trust, kernel = trust_of(opt), opt._kernel
+    assert trust is not None
+    tables = opt._model_of_now().posteriors[0].tables
+    rows = space.enumerate_rows()[::3]
+    both = np.concatenate([rows, trust.centre[np.newaxis]])
+    gram = kernel.gram(tables, both, kernel.onehot(both))
+    scale = np.sqrt(np.diagonal(gram))
+    correlation = (gram / np.outer(scale, scale))[:-1, -1]
+    np.testing.assert_allclose(trust.distance(rows), -np.log(correlation), atol=1e-9)
+    assert trust.distance(trust.centre[np.newaxis])[0] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("space", [Space.binary(12), MIXED], ids=["binary", "mixed"])
+def test_moves_are_those_that_end_within_reach(space: Space) -> None:
+    trust = trust_of(rugged(space))
+    assert trust is not None
+    kernel = trust.kernel
+    rows = space.enumerate_rows()
+    rows = rows[trust.holds(rows)][::5]
+    allowed = trust.moves(rows)
+    for column in range(kernel.levels):
+        moved = rows.copy()
+        moved[:, kernel.level_variable[column]] = kernel.level_value[column]
+        np.testing.assert_array_equal(allowed[:, column], trust.holds(moved))
+
+
+@pytest.mark.parametrize("space", [Space.binary(12), MIXED], ids=["binary", "mixed"])
+def test_what_is_drawn_in_is_within_reach_and_between(space: Space) -> None:
+    trust = trust_of(rugged(space))
+    assert trust is not None
+    rows = space.sample_rows(50, rng=np.random.default_rng(2))
+    drawn = trust.drawn_in(rows, rng=np.random.default_rng(3))
+    assert trust.holds(drawn).all()
+    assert ((drawn == rows) | (drawn == trust.centre)).all()
+    inside = trust.holds(rows)
+    np.testing.assert_array_equal(drawn[inside], rows[inside])
+    # no more of the way could be gone
+    for row, target in zip(drawn[~inside], rows[~inside], strict=True):
+        for variable in np.flatnonzero(row != target):
+            further = row.copy()
+            further[variable] = target[variable]
+            assert not trust.holds(further[np.newaxis])[0]
+
+
+def test_the_fit_decides() -> None:
+    """Everything is within reach of a smooth function, and a few changes always are."""
+    space = Space.binary(12)
+    assert trust_of(smooth(space)) is None
+    trust = trust_of(rugged(space))
+    assert trust is not None
+    assert 1 < trust.holds(space.enumerate_rows()).sum() < 2**12
+    per_change = np.sort(trust.cost[trust.cost > 0])
+    assert trust.reach >= CHANGES * np.median(per_change) - 1e-12
+
+
+def test_draws_are_minimised_within_reach() -> None:
+    space = Space.binary(14)
+    opt = rugged(space, 60, acquisition="thompson")
+    trust = trust_of(opt)
+    assert trust is not None
+    assert trust.holds(space.rows(opt.ask(20))).all()
+    free = rugged(space, 60, acquisition="thompson", model=Model(trust="none"))
+    assert not trust.holds(space.rows(free.ask(20))).all()
+
+
+def test_descent_with_trust_ends_where_no_move_within_reach_gains() -> None:
+    space = Space.binary(14)
+    opt = rugged(space, 60)
+    trust, draw = trust_of(opt), opt.draw()
+    assert trust is not None
+    best = opt._history.rows[np.argsort(opt._history.values)]
+    found = minima_of(
+        draw, draw.sample, opt._kernel, opt._sampler, best, trust=trust, rng=opt._rng(0, 0)
+    )
+    assert trust.holds(found.rows).all()
+    around = Moves(draw.sample, opt._kernel, space.region).around(found.rows)
+    around[~trust.moves(found.rows)] = np.inf
+    assert (around.min(axis=1) >= found.values - 1e-9).all()
+
+
+def test_the_paper_trusts_the_whole_space() -> None:
+    assert Model.paper().trust == "none"
+    assert Model().trust == "learn"
+
+
+def test_a_held_variable_moves_the_centre() -> None:
+    """The best point may not be one of those that are asked for."""
+    space = Space.binary(14)
+    opt = rugged(space, 60, acquisition="thompson")
+    best = opt.best.point
+    asked = opt.ask(5, fixed={"x0": 1 - best["x0"]})
+    assert all(point["x0"] == 1 - best["x0"] for point in asked)
