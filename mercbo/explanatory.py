@@ -34,6 +34,7 @@ It differs from the model of `inference.py` in this:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -54,7 +55,7 @@ from mercbo.inference import (
     unpack,
 )
 from mercbo.kernel import Kernel
-from mercbo.linalg import cholesky
+from mercbo.linalg import Factor, cholesky
 from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.ridges import Ridges
@@ -84,6 +85,13 @@ class OpenPosterior(Posterior):
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         constant, effects, pairs = self.ridges.covariances(self.kernel, rows, hot)
         return super()._covariance(rows, hot) + constant + effects + pairs
+
+    @cached_property
+    def _sigma(self) -> Factor:
+        """Of this covariance, which the remembered factors of the optimizer's model are not."""
+        data = self.data
+        noise = np.diag(data.noise(self.hyper.noise))
+        return cholesky(self._covariance(data.rows, data.hot) + noise)
 
     def _variance(self, rows: Rows) -> Floats:
         hot = self.kernel.onehot(rows)

@@ -248,7 +248,7 @@ def kept_busy(*, workers: int = 8, evaluations: int = 500, seconds: float = 2.0)
     from mercbo.driver import minimize
 
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     space = Space.binary(25)
     with cluster, Client(cluster) as client:
