@@ -1,7 +1,7 @@
 """How often the intervals of `opt.explain()` hold the truth: on random functions that are known.
 
     python examples/explain_coverage.py                      # a few minutes; prints a table
-    python examples/explain_coverage.py --runs 12 --out examples/results/explain.md
+    python examples/explain_coverage.py --runs 5 --out rates.md     # examples/results/explain.md
 
 A function is the sum of an effect of each of eight variables (binary, categorical of 3-5 values,
 ordered of 3-6) and, where it is quadratic, of interactions of all pairs or of every second one.
@@ -14,6 +14,7 @@ function depend on each other.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from mercbo import Binary, Categorical, Model, Optimizer, Ordinal, Space
 
 LEVEL = 0.8
 VARIABLES = 8
+KINDS = ("effects", "interactions", "no interaction")
 # standard deviation of an interaction, where that of an effect is 1, and how many pairs have one
 PAIRS = {"additive": (0.0, 0.0), "every pair": (0.35, 1.0), "half the pairs": (0.5, 0.5)}
 
@@ -97,7 +99,7 @@ def covered(function: Function, opt: Optimizer) -> dict[str, float]:
     """The share of intervals that hold the truth: of effects, of interactions that there are, and
     of pairs without one."""
     found = opt.explain(level=LEVEL)
-    hits: dict[str, list[bool]] = {"effects": [], "interactions": [], "no interaction": []}
+    hits: dict[str, list[bool]] = {kind: [] for kind in KINDS}
     truth = np.concatenate(function.effects)
     for each, true in zip(found.effects, truth, strict=True):
         hits["effects"].append(each.low <= true <= each.high)
@@ -111,46 +113,57 @@ def covered(function: Function, opt: Optimizer) -> dict[str, float]:
     return {kind: float(np.mean(each)) for kind, each in hits.items() if each}
 
 
-def rates(
+def drawn(
     kind: str, noise: float, results: int, *, asked: bool = False, runs: range
-) -> dict[str, tuple[float, float]]:
-    """Mean and standard error over functions of `covered`."""
+) -> dict[str, list[float]]:
+    """`covered` of one function after another."""
     found: dict[str, list[float]] = {}
     for run in runs:
         rng = np.random.default_rng([run, list(PAIRS).index(kind), int(10 * noise), results, asked])
         function = draw_function(kind, rng)
         for what, rate in covered(function, told(function, noise, results, asked, rng)).items():
             found.setdefault(what, []).append(rate)
-    return {k: (float(np.mean(v)), float(np.std(v) / np.sqrt(len(v)))) for k, v in found.items()}
+    return found
+
+
+def row(title: str, found: dict[str, list[float]]) -> str:
+    """A line of the table: mean and standard error over functions."""
+    shown = [f"{100 * np.mean(v):.0f} ± {100 * np.std(v) / np.sqrt(len(v)):.0f}" if v else ""
+             for v in (found.get(what, []) for what in KINDS)]  # fmt: skip
+    return f"| {title} | {' | '.join(shown)} |"
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--runs", type=int, default=4, help="functions of each kind")
+    arguments.add_argument("--runs", type=int, default=2, help="functions of each setting")
     arguments.add_argument("--first", type=int, default=1000, help="seed of the first")
     arguments.add_argument("--out", type=Path)
     chosen = arguments.parse_args()
     runs = range(chosen.first, chosen.first + chosen.runs)
-    cells = [(k, s, n, False) for k in PAIRS for s in (0.1, 0.5, 1.0) for n in (30, 60, 120)]
-    cells += [(kind, 0.5, 60, True) for kind in PAIRS]
-    lines = ["| function | noise | results | points | effects | interactions | no interaction |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
-    print(*lines, sep="\n")
-    started = time.perf_counter()
-    for kind, noise, results, asked in cells:
-        found = rates(kind, noise, results, asked=asked, runs=runs)
-        shown = [
-            f"{100 * found[what][0]:.0f} ± {100 * found[what][1]:.0f}" if what in found else ""
-            for what in ("effects", "interactions", "no interaction")
-        ]
-        points = "asked for" if asked else "random"
-        lines.append(f"| {kind} | {noise} | {results} | {points} | {' | '.join(shown)} |")
+    print(header := f"| function | noise | results | {' | '.join(KINDS)} |")
+    print(rule := "|---" * 6 + "|")
+    lines = [header, rule]
+
+    def add(title: str, found: dict[str, list[float]]) -> None:
+        lines.append(row(title, found))
         print(lines[-1], flush=True)
+
+    started = time.perf_counter()
+    for kind in PAIRS:
+        together: dict[str, list[float]] = {}
+        for noise, results in itertools.product((0.1, 0.5, 1.0), (30, 60, 120)):
+            found = drawn(kind, noise, results, runs=runs)
+            add(f"{kind} | {noise} | {results}", found)
+            for what, listed in found.items():
+                together.setdefault(what, []).extend(listed)
+        add(f"**{kind}** | all | all", together)
+        found = drawn(kind, 0.5, 60, asked=True, runs=runs)
+        add(f"{kind} | 0.5 | 60, asked for", found)
     if chosen.out:
         chosen.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     minutes = (time.perf_counter() - started) / 60
-    print(f"found the rates of {len(cells)} settings, in % of {LEVEL:.0%} intervals, "
-          f"over {chosen.runs} functions each, in {minutes:.0f} minutes")  # fmt: skip
+    print(f"found how many of {LEVEL:.0%} intervals hold the truth, in %, over {chosen.runs} "
+          f"functions of each of {10 * len(PAIRS)} settings, in {minutes:.0f} minutes")  # fmt: skip
 
 
 if __name__ == "__main__":

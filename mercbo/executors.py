@@ -19,15 +19,17 @@ from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
-    ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mercbo.errors import SettingError
 from mercbo.variables import Point
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 Objective = Callable[[Point], Any]
 # Seconds for which a cluster's number of workers is believed.
@@ -184,6 +186,8 @@ class Processes(Pool):
     def _like(self, old: Any) -> Executor:
         names = {"_max_workers": "max_workers", "_mp_context": "mp_context",
                  "_initializer": "initializer", "_initargs": "initargs"}  # fmt: skip
+        from concurrent.futures import ProcessPoolExecutor
+
         return ProcessPoolExecutor(**{new: getattr(old, name) for name, new in names.items()})
 
     def close(self) -> None:
@@ -236,6 +240,9 @@ class Dask(Pool):
 
 def as_pool(executor: Any) -> Pool:
     """The pool that an executor makes; a `SettingError` says what was wanted where it is none."""
+    # multiprocessing, which comes with it, takes a part of the time of `import mercbo`
+    from concurrent.futures import ProcessPoolExecutor
+
     if executor is None:
         return Inline()
     kinds = {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(executor).__mro__}

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -41,7 +41,6 @@ from mercbo.errors import (
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.executors import as_pool
-from mercbo.explain import Explanation, explain
 from mercbo.failures import Always, Works, fit_works
 from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
@@ -58,6 +57,9 @@ from mercbo.seeking import Tools
 from mercbo.space import Predicates, Space, is_single
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
+
+if TYPE_CHECKING:
+    from mercbo.explain import Explanation
 
 log = logging.getLogger(__name__)
 
@@ -543,6 +545,8 @@ class Optimizer:
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
         """What the model has learned: effects and interactions with intervals, importance, and
         leave-one-out predictions; with a point, also why that one."""
+        from mercbo.explain import explain  # it takes a part of the time of `import mercbo`
+
         self._catch_up()
         self._need_results("there is nothing to explain")
         if not self.space.group.is_trivial:
