@@ -188,8 +188,8 @@ def raced(opt: Optimizer, meanwhile) -> None:
     """Let something happen, once, after `opt` has chosen and before it has written."""
     choose = opt._choose
 
-    def chosen(*arguments):
-        event = choose(*arguments)
+    def chosen(*arguments, **options):
+        event = choose(*arguments, **options)
         opt._choose = choose
         meanwhile()
         return event
@@ -248,8 +248,8 @@ def test_who_always_comes_too_late_gets_a_point_in_the_end(url):
     two = Optimizer.open(url)
     choose = two._choose
 
-    def chosen(*arguments):
-        event = choose(*arguments)
+    def chosen(*arguments, **options):
+        event = choose(*arguments, **options)
         if two._log.entries(two._state.number) == [] and not held:
             one._record(event)  # exactly these points are gone
         return event
