@@ -135,6 +135,8 @@ class Limits:
         scale = min(exact_scale(row), most / max(float(np.abs(row).sum()), 1e-300))
         whole = np.round(row * scale)
         loose = float(np.abs(row * scale - whole).sum() + self.slack[number] * scale) + 1e-6
+        if scale != 1.0:  # products and sums of floating-point numbers are rounded themselves
+            loose += 8.0 * np.finfo(float).eps * float(np.abs(row).sum()) * scale
         beyond = 4.0 * most  # no sum gets there
         return (
             whole.astype(np.int64),

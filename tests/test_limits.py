@@ -92,6 +92,13 @@ def test_whole_limits_lose_no_feasible_state(row, data, most) -> None:
     assert np.abs(weights).sum() <= most + len(row)
 
 
+def test_the_rounding_of_large_sums_loses_no_feasible_state() -> None:
+    row = [4.99998e19, 4.99998e19, 5e13, 5e13]
+    states, limits = all_states(4), one(row, 0.0, 9.999965e19)
+    fine = limits.satisfied(states)
+    assert in_whole_numbers(limits, states)[fine].all()
+
+
 @pytest.mark.parametrize("size", [1e-250, 1e-20, 1.0, 1e9, 1e200])
 def test_limits_without_an_exact_scale_keep_their_digits(size) -> None:
     row = [size * np.pi, size * np.e, -size * np.sqrt(2)]

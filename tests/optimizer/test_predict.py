@@ -128,7 +128,7 @@ def test_the_next_ask_minimises_the_draw():
     space = Space.binary(6)
     checked = 0
     for seed in range(8):
-        model = Model(posterior="truncated", refine=False)
+        model = Model(posterior="truncated", refine=False, trust="none")
         opt = told(space, [3.0, 1.0, 2.0, 5.0], seed=seed, backend=Wrapped(), model=model)
         draw = opt.draw()
         lowest = min(space.points(space.enumerate_rows()), key=draw.value)
