@@ -29,7 +29,7 @@ from mercbo.samples import Sample
 from mercbo.scores import Situation, weighed
 from mercbo.seeking import LEADERS, Draws, Postponed, Seeker, Task, Tools, sought
 from mercbo.surrogate import Surrogate
-from mercbo.trust import Trust
+from mercbo.trust import Trust, radius
 
 log = logging.getLogger(__name__)
 
@@ -261,10 +261,17 @@ class Batch:
     def _trust(self) -> Trust | None:
         """Where draws are minimised; None for the whole space."""
         asking = self._asking
-        incumbents = asking.incumbents
+        incumbents, history = asking.incumbents, asking.history
         centres = incumbents[self._whole.region.allows(incumbents)][:1]
         if asking.tools.model.trust == "none" or len(centres) == 0:
             return None
+        changes = history.rows.shape[1]
+        if asking.tools.model.failures == "learn":
+            failed = history.stack(history.failed)
+            changes = radius(history.rows, failed, asking.tools.n_initial)
+        if changes < history.rows.shape[1]:
+            log.debug("most points fail: draws are minimised within %d changes", changes)
+            return Trust.within(changes, centres[0], asking.tools.kernel)
         return Trust.around(centres[0], self.draws.posteriors[0])
 
     def is_full(self, seen: set[bytes]) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from mercbo import Binary, Categorical, Integer, Model, Optimizer, Space
 from mercbo.acquisition import Moves, minima_of
-from mercbo.trust import CHANGES, Trust
+from mercbo.trust import CHANGES, TRIES, Trust, nearest, radius
 
 MIXED = Space(
     {
@@ -137,3 +137,65 @@ def test_a_held_variable_moves_the_centre() -> None:
     best = opt.best.point
     asked = opt.ask(5, fixed={"x0": 1 - best["x0"]})
     assert all(point["x0"] == 1 - best["x0"] for point in asked)
+
+
+# -- failures ----------------------------------------------------------------------------------
+
+
+def changed(row: np.ndarray, changes: int, count: int) -> np.ndarray:
+    """Different rows of bits that differ from one in so many places."""
+    out = np.repeat(row[np.newaxis], count, axis=0)
+    for number, each in enumerate(out):
+        places = (np.arange(changes) + number) % len(row)
+        each[places] = 1 - each[places]
+    return out
+
+
+def test_the_radius_halves_while_what_is_tried_there_fails() -> None:
+    centre = np.zeros(16, dtype=np.int64)
+    worked = centre[np.newaxis]
+    far, middle, near = (changed(centre, d, TRIES) for d in (12, 6, 3))
+    assert radius(worked, far[:0], 1) == 16
+    assert radius(worked, far[: TRIES - 1], 1) == 16
+    assert radius(worked, far, 1) == 8
+    assert radius(worked, np.concatenate([far, middle]), 1) == 4
+    assert radius(worked, np.concatenate([far, middle, near]), 1) == 2
+    # nothing was tried at 5 to 8 changes, so that nothing is known of them
+    assert radius(worked, np.concatenate([far, near]), 1) == 8
+
+
+def test_what_works_at_a_distance_keeps_the_radius() -> None:
+    alike = np.repeat(np.arange(11)[:, np.newaxis], 16, axis=1)  # all 16 changes from each other
+    worked, failed = alike[:5], alike[5:]
+    assert radius(worked, failed, len(worked)) == 8  # results of a design are no tries
+    assert radius(worked, failed, 1) == 16
+
+
+def test_nearest_counts_the_variables_that_differ() -> None:
+    rng = np.random.default_rng(0)
+    rows, others = rng.integers(0, 3, (7, 5)), rng.integers(0, 3, (4, 5))
+    expected = [min(int((r != o).sum()) for o in others) for r in rows]
+    assert nearest(rows, others).tolist() == expected
+
+
+def test_few_changes_are_a_ball() -> None:
+    opt = rugged(MIXED)
+    rows = MIXED.enumerate_rows()
+    centre = rows[11]
+    ball = Trust.within(2, centre, opt._kernel)
+    np.testing.assert_array_equal(ball.holds(rows), (rows != centre).sum(axis=1) <= 2)
+
+
+@pytest.mark.parametrize(("model", "near"), [(Model(), True), (Model(trust="none"), False)])
+def test_where_almost_everything_fails_points_stay_near_what_works(model, near) -> None:
+    """Only sequences in which no letter follows another kind work: one in 4^9."""
+    space = Space({f"s{i}": Categorical(list("ACGT")) for i in range(10)})
+    opt = Optimizer(space, seed=0, n_initial=2, model=model)
+    opt.tell([dict.fromkeys(space.variables, letter) for letter in "AC"], [1.0, 0.5])
+    for _ in range(14):
+        point = opt.ask()
+        alike = len({*list(point.values())[:9]}) == 1
+        opt.tell(point, float(point["s9"] == "G") if alike else None)
+    known = space.rows([o.point for o in opt.observations])
+    asked = space.rows(opt.ask(4))
+    assert (nearest(asked, known) <= 2).all() == near
