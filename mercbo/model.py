@@ -62,8 +62,8 @@ class Model:
         the other pairs. None, the default: all pairs. Needs an order of 2.
     trust
         "learn": where the fit says that the landscape is rugged, Thompson draws are minimised
-        within reach of the best point only, as far as the model's correlations go. "none": on the
-        whole space.
+        within reach of the best point only, as far as the model's correlations go; where most of
+        what is tried far off fails, within a few changes. "none": on the whole space.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.

@@ -32,6 +32,7 @@ def test_quickstart_finds_the_best_conditions(tmp_path: Path) -> None:
     assert "yield 97 % (the best of all is 97 %)" in run("quickstart.py", tmp_path)
 
 
+@pytest.mark.slow
 def test_dna_sequence_finds_the_motif(tmp_path: Path) -> None:
     assert "with 1.500; the best possible is 1.500" in run("dna_sequence.py", tmp_path)
 

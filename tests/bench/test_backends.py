@@ -45,6 +45,7 @@ def test_a_solver_without_a_feasible_sample_has_no_gap() -> None:
     assert "none feasible" in backends.markdown(table)
 
 
+@pytest.mark.slow
 def test_the_command_writes_table_plot_and_raw_file(tmp_path) -> None:
     done = CliRunner().invoke(
         app,
@@ -64,6 +65,7 @@ def test_the_command_writes_table_plot_and_raw_file(tmp_path) -> None:
         assert measured[problem, "graph-cut"]["feasible"] == 1.0
 
 
+@pytest.mark.slow
 def test_proofs_of_small_cases_agree(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proofs, "BITS", (6, 8))
     monkeypatch.setattr(proofs, "GROUPS", ((3, 3),))

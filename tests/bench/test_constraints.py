@@ -11,6 +11,7 @@ from mercbo.bench import constraints
 from mercbo.cli import app
 
 
+@pytest.mark.slow
 def test_the_command_writes_its_tables(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constraints, "large_cases", constraints.small_cases)
     monkeypatch.setattr(constraints, "RESULTS", 12)

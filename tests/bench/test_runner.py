@@ -79,6 +79,7 @@ def test_a_run_is_a_pure_function_of_its_task(whole: Path) -> None:
     assert json.loads(json.dumps(again)) == before
 
 
+@pytest.mark.slow
 def test_what_was_killed_is_resumed_exactly(whole: Path, tmp_path: Path) -> None:
     """One run whole, one cut in the middle of a line: the first is kept, the rest played."""
     lines = (whole / FILE).read_text().splitlines(keepends=True)
@@ -151,6 +152,7 @@ def test_an_unknown_optimum_is_null() -> None:
     assert line["optimum"] is None
 
 
+@pytest.mark.slow
 def test_a_failing_method_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     failing = "worker:false"
     failures = run_all(small_tasks((failing, "random"), (0,)), tmp_path)
@@ -181,6 +183,7 @@ def test_no_jobs_are_refused(tmp_path: Path) -> None:
         run_all(small_tasks(), tmp_path, jobs=0)
 
 
+@pytest.mark.slow
 def test_the_commands_play_and_report(tmp_path: Path) -> None:
     options = ["--problems", "nk-8-2", "--methods", "random,local", "--runs", "0-1"]
     done = CliRunner().invoke(
@@ -225,6 +228,7 @@ def test_a_problem_whose_package_is_missing_says_what_to_install(
     assert "pip install ViennaRNA" in unframed(done.output)
 
 
+@pytest.mark.slow
 def test_a_missing_peer_is_reported_at_the_end_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

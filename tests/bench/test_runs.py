@@ -91,6 +91,7 @@ def test_the_first_place_goes_before_the_others(tmp_path: Path) -> None:
     assert found == [OURS[0], OURS[1], *THEIRS]
 
 
+@pytest.mark.slow
 def test_packed_runs_of_a_folder_are_not_played_again(tmp_path: Path) -> None:
     tasks = [Task("random", "labs-8", run, budget=22) for run in (0, 1)]
     run_all(tasks[:1], tmp_path)

@@ -67,6 +67,7 @@ def filled(
     write_table(out, table.header, rows)
 
 
+@pytest.mark.slow
 def test_the_loop_from_space_to_best(made) -> None:
     said = made("ask", "s.db", "-k", 5, "--out", "p 1.csv").stdout
     assert "p 1.csv: 5 designs; fill in the column 'yield'" in said
