@@ -6,6 +6,7 @@ know names and values; what becomes of index rows is the group's matter.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,14 +19,14 @@ COMPLEMENT = (("A", "T"), ("C", "G"), ("G", "C"), ("T", "A"))
 Variables = Mapping[str, Variable]
 
 
-class Stated:
+class Stated(ABC):
     """What can be stated of a space: one or more maps that generate a group."""
 
     kind: ClassVar[str]
 
+    @abstractmethod
     def generators(self, variables: Variables) -> list[Symmetry]:
         """The maps that this stands for."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         own = {name: _listed(value) for name, value in vars(self).items()}

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from support.moments import Given, exact_moments
 
 from mercbo import (
     Binary,
@@ -28,7 +29,6 @@ from mercbo.inference import Data, Hyper, fit_hmc, fit_map, log_density, pack, u
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw
-from tests.moments import Given, exact_moments
 
 LETTERS = Categorical(list("ACGT"))
 CODED = Categorical(list("ACGT"), encoding="binary")

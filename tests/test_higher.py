@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.moments import Given, exact_moments
 
 from mercbo import (
     Binary,
@@ -24,7 +25,6 @@ from mercbo.higher import Terms, select
 from mercbo.inference import Data, Hyper
 from mercbo.posterior import Posterior
 from mercbo.samples import neighbours_of
-from tests.moments import Given, exact_moments
 
 SPACES = {
     "binary": Space.binary(5),

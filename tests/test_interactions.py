@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from support.moments import exact_moments
 
 from mercbo import Binary, Categorical, Model, Optimizer, Ordinal, SettingError, Space
 from mercbo.encoding import Encoding
@@ -13,7 +14,6 @@ from mercbo.features import mercer, mercer_terms, single
 from mercbo.inference import Data, Hyper
 from mercbo.interactions import between_variables, checked
 from mercbo.posterior import Posterior
-from tests.moments import exact_moments
 
 SPACES = {
     "binary": (Space.binary(4), "chain"),

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.moments import exact_moments
 
 from mercbo import Binary, Categorical, Model, Ordinal, Space
 from mercbo.features import mercer, mercer_terms, single
 from mercbo.inference import Data, Hyper
 from mercbo.posterior import Posterior
-from tests.moments import exact_moments
 
 DRAWS = 6000
 # The worst of some thousand comparisons, each about normal: 5 standard errors.
