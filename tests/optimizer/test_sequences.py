@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from support.sequences import OPTIONS, STEP, STEPS, Walk, made, plans, quick, without_lists
+from support.sequences import OPTIONS, STEP, STEPS, Walk, quick, without_lists
+from support.worlds import made, plans
 
 # Steps of a sequence: enough that the model is used and some corrected results are.
 FEWEST, MOST = 8, 15
