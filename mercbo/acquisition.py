@@ -40,8 +40,10 @@ POOL, INCUMBENTS = 16, 5
 CLIMBS = 6
 # Random starts where the draw is of higher order and no backend can help.
 RANDOM_STARTS = 32
-# Unseen points that stand in where everything around the minima has been seen; fewer where each
-# must be searched for.
+# Where everything around the minima has been seen: the best seen rows there whose neighbours are
+# looked at.
+BEYOND = 32
+# Unseen points that stand in where these have been seen too; fewer where each must be searched for.
 SPARE, RARE_SPARE = 2000, 128
 # Where constraints bind: minima that go on by pairs of moves, and first moves of such pairs.
 PAIRED, FIRST_MOVES = 6, 48
@@ -118,13 +120,17 @@ def minima_of(
 def lowest_of(
     found: Minima, score: Sample, kernel: Kernel, feasible: Feasible, seen: Collection[bytes]
 ) -> Rows | None:
-    """The lowest of some minima and what is around them that is not in `seen`; the best of some
-    others where there is none."""
+    """The lowest of some minima and what is around them that is not in `seen`; where there is
+    none, the lowest one more move away; the best of some others where all these were seen."""
     moves = Moves(score, kernel, feasible.region)
     chosen = moves.best_unseen(found.rows, found.values, found.around, seen)
     if chosen is not None:
         return chosen
-    log.debug("all points around the minima of a draw were seen; taking the best of others")
+    log.debug("all points around the minima of a draw were seen; looking farther")
+    rows = moves.lowest_around(found.rows, found.values, found.around, BEYOND)
+    chosen = moves.best_unseen(rows, score.path(rows), moves.around(rows), seen)
+    if chosen is not None:
+        return chosen
     most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
     return best_spare(score, feasible, seen, most, rng=copy.deepcopy(found.rng))
 
@@ -298,6 +304,16 @@ class Moves:
             if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
                 return value, row
         return None
+
+    def lowest_around(self, rows: Rows, values: Floats, around: Floats, count: int) -> Rows:
+        """The `count` lowest of some rows and of what is around them, each once."""
+        table = np.column_stack([values, around])  # as in `best_unseen`
+        which, column = np.divmod(np.argsort(table, axis=None, kind="stable"), table.shape[1])
+        reached = np.isfinite(table[which, column])
+        which, column = which[reached], column[reached]
+        out = self.moved(rows[which], np.maximum(column - 1, 0))
+        out[column == 0] = rows[which[column == 0]]
+        return np.asarray(out[np.sort(first_of_each(out))][:count])
 
     def best_unseen(
         self, rows: Rows, values: Floats, around: Floats, seen: Collection[bytes]

@@ -8,7 +8,7 @@ import pytest
 from support.optimizer import Wrapped
 
 from mercbo import BackendError, Model, Optimizer, Space
-from mercbo.acquisition import Moves, lowest_new
+from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of
 from mercbo.arrays import keys
 
 
@@ -73,6 +73,22 @@ def test_none_where_everything_around_was_seen(mixed: Space) -> None:
     rows, values, around = moves.descend(mixed.enumerate_rows()[:2])
     everything = set(keys(mixed.enumerate_rows()))
     assert moves.best_unseen(rows, values, around, everything) is None
+
+
+def test_where_everything_around_was_seen_the_lowest_two_moves_away_is_taken() -> None:
+    """Not a random point: on a space of this size that would hardly ever be as good."""
+    space = Space.binary(40)
+    opt = told(space, 10)
+    sample, moves = opt.draw().sample, moves_of(opt)
+    start = space.sample_rows(1, rng=np.random.default_rng(3))
+    found = Minima(*moves.descend(start), rng=np.random.default_rng(0))
+    once = np.eye(40, dtype=np.int64)
+    twice = once[:, np.newaxis] ^ once
+    near, two_away = found.rows ^ np.vstack([0 * once, once]), found.rows ^ twice.reshape(-1, 40)
+    two_away = two_away[(two_away != found.rows).any(axis=1)]
+    chosen = lowest_of(found, sample, opt._kernel, space.feasible, set(keys(near)))
+    assert chosen is not None
+    assert chosen.tolist() == two_away[sample.path(two_away).argmin()].tolist()
 
 
 def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
