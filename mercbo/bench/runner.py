@@ -26,6 +26,7 @@ import json
 import multiprocessing
 import os
 import resource
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -298,7 +299,16 @@ class Played:
 
 
 def _play_there(task: Task, end: Connection[Any, Any]) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     end.send(play(task))
+
+
+def _end_with_parent() -> None:
+    """A runner that is killed would otherwise leave its runs playing for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def runs_of(text: str) -> list[int]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -170,6 +174,42 @@ def test_a_run_whose_process_is_killed_fails_alone(tmp_path: Path) -> None:
     failures = run_all(small_tasks(methods, runs=[0]), tmp_path, jobs=1)
     assert [outcome.error for outcome in failures] == ["its process ended with code -9"]
     assert {line["method"] for line in lines_of(tmp_path) if "index" in line} == {"random"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
+def test_runs_end_where_the_runner_is_killed(tmp_path: Path) -> None:
+    note = tmp_path / "process"
+    worker = f"import os, time; open({str(note)!r}, 'w').write(str(os.getppid())); time.sleep(300)"
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from mercbo.bench.runner import run_all, tasks_of\n"
+        "if __name__ == '__main__':\n"
+        "    method = 'worker:' + sys.argv[2]\n"
+        "    tasks = tasks_of(['labs-10'], [method], [0], budget=24, relocated=True, data=None)\n"
+        "    run_all(tasks, Path(sys.argv[1]))\n"
+    )
+    command = shlex.join([sys.executable, "-c", worker])
+    runner = subprocess.Popen([sys.executable, script, tmp_path / "out", command])
+    try:
+        assert met(lambda: note.exists() and note.read_text())
+        runner.kill()
+        runner.wait()
+        run = Path("/proc") / note.read_text() / "stat"
+        assert met(lambda: not run.exists() or run.read_text().rpartition(")")[2].split()[0] == "Z")
+    finally:
+        runner.kill()
+
+
+def met(condition: Callable[[], object], seconds: float = 120.0) -> bool:
+    """Whether a condition comes true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-", "-3", "1-x", "0,,2"])

@@ -2,11 +2,13 @@
 
 Points told before the first ask stand in for its initial design, which is one point.
 Otherwise as it comes: one forest serves 8 asks (`retrain_after`), with random points in between.
+Its forest is used by one thread: a pool of threads for every prediction takes longer.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ class Smac:
     """A facade that is asked and told by rows."""
 
     def __init__(self, start: Any) -> None:
+        os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
         import ConfigSpace
         from smac import HyperparameterOptimizationFacade, Scenario
 
