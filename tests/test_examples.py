@@ -37,6 +37,7 @@ def test_dna_sequence_finds_the_motif(tmp_path: Path) -> None:
     assert "with 1.500; the best possible is 1.500" in run("dna_sequence.py", tmp_path)
 
 
+@pytest.mark.slow
 def test_a_campaign_breaks_no_rule_and_finds_the_best(tmp_path: Path) -> None:
     printed = run("constraints.py", tmp_path)
     assert "0 broke a rule" in printed

@@ -89,6 +89,7 @@ def test_shares_of_variance_are_those_of_the_function() -> None:
     assert main["b"].settled > 0.9 > main["d"].settled
 
 
+@pytest.mark.slow
 def test_directions_give_the_same_effects() -> None:
     down, up = (explained(additive, 3, direction=d) for d in ("minimize", "maximize"))
     for one, two in zip(down.effects, up.effects, strict=True):
@@ -103,6 +104,7 @@ def skewed(**options: object) -> Optimizer:
     return opt
 
 
+@pytest.mark.slow
 def test_warped_results_are_explained_in_the_users_units() -> None:
     found = skewed().explain({"a": "r", "b": 4, "c": 1, "d": 0})
     assert found.warped

@@ -195,6 +195,7 @@ def test_with_a_search_space_not_even_the_first_trials_repeat_one_another() -> N
         study.tell(trial, value(trial.params))
 
 
+@pytest.mark.slow
 def test_threads_do_not_repeat_one_another() -> None:
     study = optuna.create_study(sampler=sampler(search_space=SPACE))
     study.optimize(objective, n_trials=SIZE, n_jobs=2)
@@ -263,6 +264,7 @@ def test_infinite_values_count_as_the_worst_or_best_finite_one() -> None:
     assert told(trials[1:2]) == {}
 
 
+@pytest.mark.slow
 def test_failed_and_pruned_trials_are_not_tried_again() -> None:
     def sometimes(trial: optuna.Trial) -> float:
         found = objective(trial)

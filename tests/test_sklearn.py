@@ -81,6 +81,7 @@ def test_it_searches_without_repeats_and_ends_where_the_grid_does() -> None:
     assert found.optimizer_.best.value == pytest.approx(found.best_score_)
 
 
+@pytest.mark.slow
 def test_it_finds_the_best_of_a_grid_early() -> None:
     grid = {"n_neighbors": list(range(1, 41)), "weights": ["uniform", "distance"], "p": [1, 2]}
     best = search(grid, n_iter=16).fit(X, Y).best_score_

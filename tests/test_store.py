@@ -84,6 +84,7 @@ def play(opt: Optimizer, name: str, number: int, points: list[dict]) -> object:
         return type(error), str(error)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=8,
     suppress_health_check=list(HealthCheck),

@@ -55,6 +55,7 @@ def test_the_cqms_minimum_is_the_best_unseen_point(
     assert draw.value(point) == pytest.approx(lowest, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_other_samplers_serve_as_backends(small_space: Space) -> None:
     """dwave-samplers', OpenJij's and dimod's own samplers, by the penalised model."""
     import openjij

@@ -121,6 +121,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["after", "during"])
 def test_control_c_is_an_ordinary_exception_during_and_after_a_solve(when: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, when]

@@ -215,6 +215,7 @@ def test_horseshoe_recovers_a_sparse_signal(size: int) -> None:
     assert set(np.argsort(-np.abs(found))[:3]) == {3, 40, 77}
 
 
+@pytest.mark.slow
 def test_both_ways_to_draw_coefficients_have_the_same_law() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((6, 4)), rng.standard_normal(6)
@@ -310,6 +311,7 @@ def test_a_wrong_setting_is_named_before_anything_is_played(name: str, message: 
         maker(name)
 
 
+@pytest.mark.slow
 def test_a_batch_is_asked_for_at_once_and_the_next_when_all_are_told() -> None:
     told, asked, _ = run("mercbo-thompson:batch=20", BINARY, seed=3)
     objective = separable(BINARY)

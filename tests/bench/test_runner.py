@@ -168,6 +168,7 @@ def test_a_failing_method_is_reported_and_the_others_go_on(tmp_path: Path) -> No
     assert len(run_all(small_tasks((failing, "random"), (0,)), tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_is_killed_fails_alone(tmp_path: Path) -> None:
     killed = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     methods = (f"worker:{sys.executable} -c '{killed}'", "random")
@@ -176,6 +177,7 @@ def test_a_run_whose_process_is_killed_fails_alone(tmp_path: Path) -> None:
     assert {line["method"] for line in lines_of(tmp_path) if "index" in line} == {"random"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
 def test_runs_end_where_the_runner_is_killed(tmp_path: Path) -> None:
     note = tmp_path / "process"

@@ -134,6 +134,7 @@ def test_another_ending_is_refused_before_anything_is_written(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_commands(folder: Path, tmp_path: Path) -> None:
     shipped = tmp_path / "results" / PACKED
     done = CliRunner().invoke(app, ["bench", "pack", str(folder), str(shipped)])

@@ -60,6 +60,7 @@ def test_the_workers_that_are_fed_are_counted_up_to_the_first_that_are_not():
     assert fed(played, 60.0, 1) == 0
 
 
+@pytest.mark.slow
 def test_the_report_and_the_plot_are_made(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "WORKERS", (1, 10))
     asks = scale.run(tmp_path, results=(5,), variables=(4, 5), points=(1,))
@@ -74,6 +75,7 @@ def test_the_report_and_the_plot_are_made(tmp_path, monkeypatch):
     assert (tmp_path / "scale.jsonl").read_text().count("\n") == 3
 
 
+@pytest.mark.slow
 def test_batches_are_measured_and_shown_beside_each_other(monkeypatch):
     monkeypatch.setattr(batches, "LONG_VARIABLES", 6)
     monkeypatch.setattr(batches, "BEFORE", 8)

@@ -231,6 +231,7 @@ def test_asks_that_cannot_be_met_are_refused(made) -> None:
     assert "a plate of 7 wells" in made("ask", "s.db", "--plate", 7, code=1).stderr
 
 
+@pytest.mark.slow
 def test_pictures_and_the_schema(made) -> None:
     made("ask", "s.db", "-k", 5, "--out", "p.csv")
     filled("p.csv", "r.csv")
@@ -254,6 +255,7 @@ def test_an_interrupted_ask_says_where_it_leaves_the_study(
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_the_demo_plays_a_study(run) -> None:
     said = run("demo", "d", "--batches", 2, "-k", 4).stdout
     assert "batch 2: 4 designs, best so far" in said

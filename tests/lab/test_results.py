@@ -104,6 +104,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         read(tmp_path, "solvent,hours,stir,yeild\n")
 
 
+@pytest.mark.slow
 def test_thousands_of_rows_are_read(tmp_path: Path) -> None:
     space = Space.binary(14)
     rng = np.random.default_rng(0)

@@ -119,6 +119,7 @@ def test_an_amended_run_is_one_told_the_right_value_from_the_start(inference, fo
     same_model(opt, twin)
 
 
+@pytest.mark.slow
 def test_a_slip_among_many_results_leaves_no_trace():
     """A fit on more than 100 results stands for a while; not for results that were corrected."""
     space = Space.binary(9)

@@ -146,6 +146,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SMALL)
 def test_a_small_space_told_throughout_is_enumerated(kind):
     space, wanted = SMALL[kind]

@@ -25,6 +25,7 @@ def truth(point: dict) -> float:
     return float(sum(point.values()))
 
 
+@pytest.mark.slow
 def test_told_points_may_come_again_and_the_best_ones_do():
     opt = noisy(Space.binary(5), seed=0, steps=40, noise=0.5)
     measured = as_tuples([o.point for o in opt.observations])

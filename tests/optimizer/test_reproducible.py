@@ -144,6 +144,7 @@ def test_another_process_gives_the_same_suggestions(inference):
     assert in_another_process(code, "1") == here
 
 
+@pytest.mark.slow
 def test_another_process_goes_on_from_a_file(tmp_path):
     opt = make(seed=11)
     run(opt, 6)
@@ -256,6 +257,7 @@ class History:
         assert self.opt.pending == self.pending
 
 
+@pytest.mark.slow
 @given(
     space=SMALL_SPACES,
     steps=st.lists(STEPS, min_size=4, max_size=16),

@@ -70,6 +70,7 @@ def test_load_with_an_unknown_predicate_says_which_there_are(tmp_path):
         Optimizer.load(path, where={"even": even, "evn": even})
 
 
+@pytest.mark.slow
 def test_a_loaded_run_goes_on_as_before(tmp_path):
     straight, broken = make(TWO), make(TWO)
     where = {"even": even, "in order": ordered}
