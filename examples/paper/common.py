@@ -42,7 +42,7 @@ class Options:
 def options(name: str, about: str | None, runs: str) -> Options:
     """Read the command line of a script."""
     parser = argparse.ArgumentParser(description=(about or name).splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("paper") / name, help="folder of results")
+    parser.add_argument("--out", type=Path, help=f"folder of results (default paper/{name})")
     parser.add_argument("--data", type=Path, default=os.environ.get("MERCBO_DATA"))
     parser.add_argument("--runs", help=f"such as 0-4 (default {runs})")
     parser.add_argument("--jobs", type=int, default=1, help="runs played side by side")
@@ -54,8 +54,10 @@ def options(name: str, about: str | None, runs: str) -> Options:
     given = parser.parse_args()
     chosen = runs_of(given.runs or ("0" if given.quick else runs))
     data = Path(given.data) if given.data else None
-    given.out.mkdir(parents=True, exist_ok=True)
-    return Options(given.out, data, chosen, given.jobs, given.quick, given.more, given.only)
+    # a short look must not meet the whole runs
+    out = given.out or Path("paper") / (f"{name}-quick" if given.quick else name)
+    out.mkdir(parents=True, exist_ok=True)
+    return Options(out, data, chosen, given.jobs, given.quick, given.more, given.only)
 
 
 def play(

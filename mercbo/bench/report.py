@@ -6,9 +6,10 @@
 | regret | (best - lowest) / (start - lowest) at the end of a run: `lowest` is the optimum  |
 |        | of that run, where the file has it, or the lowest that any method found on it,   |
 |        | `start` the lowest initial value; 0 is the best there is, 1 no gain at all       |
-| wins   | runs on which the first method ended lower than another, paired by run           |
+| wins   | runs on which one method, `against`, ended lower than another, paired by run      |
 | p      | two-sided sign test of wins against losses, ties left out                        |
-| rank   | place among the methods on one run, ties sharing the mean of their places        |
+| rank   | place among the methods on one run, ties sharing the mean of their places;       |
+|        | averaged over the runs of a problem first: problems, not runs, are independent   |
 
 Only runs that all methods of a problem have finished are compared. So that a method which was
 hardly played does not take a problem away from the others, those with fewer than half of the most
@@ -26,11 +27,10 @@ import numpy as np
 from scipy.stats import binomtest, rankdata, studentized_range
 
 from mercbo.arrays import Floats
-from mercbo.bench.runs import Run, gathered
+from mercbo.bench.runs import SAME, Run, alike, gathered
+from mercbo.errors import SettingError, hint
 
 MARKS = (50, 100, 150)
-# Runs end alike when they differ by less than this, relative to the size of the values.
-SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,11 @@ class Curves:
     problem: str
     runs: tuple[int, ...]
     best: dict[str, Floats]  # method -> (runs, evaluations), NaN while there is none
-    ask: dict[str, float]  # method -> median seconds of an ask
+    ask: dict[str, tuple[float, float]]  # method -> median and mean seconds of an ask
     initial: int
     optimum: Floats  # (runs,): NaN where it is not known
     lacking: dict[str, tuple[int, ...]]  # method, left out or not -> runs that others finished
+    cut: tuple[str, ...] = ()  # methods with longer runs, of which the rest is not looked at
 
     @property
     def methods(self) -> list[str]:
@@ -70,6 +71,7 @@ def load(source: Path, *more: Path) -> tuple[list[Curves], list[str]]:
     """
     _, runs = gathered(Path(source), *map(Path, more))
     played = [run for run in runs if run.error is None]
+    check_instances(played)
     methods = list(dict.fromkeys(run.method for run in runs))
     curves = [
         _curves(problem, methods, [run for run in played if run.problem == problem])
@@ -79,11 +81,26 @@ def load(source: Path, *more: Path) -> tuple[list[Curves], list[str]]:
     return curves, [f"{r.method} on {r.problem}, run {r.run}: {r.error}" for r in failed]
 
 
+def check_instances(played: Sequence[Run]) -> None:
+    """Refuse runs that only have the same number, such as some on drawn and some on published
+    instances: all methods begin with the same results."""
+    first: dict[tuple[str, int], Run] = {}
+    for run in played:
+        one = first.setdefault((run.problem, run.run), run)
+        if one.initial and run.initial and not alike(one.values[0], run.values[0]):
+            raise SettingError(
+                f"run {run.run} of {run.problem} is not the same instance for {one.method} (first "
+                f"result {one.values[0]}) and for {run.method} ({run.values[0]}); are some drawn "
+                "and some published (--data)?"
+            )
+
+
 def _curves(problem: str, everyone: Sequence[str], played: Sequence[Run]) -> Curves:
     """The runs of one problem; methods that others have played elsewhere lack every run."""
     names = dict.fromkeys([*(run.method for run in played), *everyone])
     runs = {name: {run.run: run for run in played if run.method == name} for name in names}
     compared, common = comparable({name: set(own) for name, own in runs.items()})
+    lengths = {n: max(len(runs[n][run].values) for run in common) for n in compared}
     shortest = min(len(runs[name][run].values) for name in compared for run in common)
     finished = sorted({run.run for run in played})
     lacking = {name: tuple(r for r in finished if r not in own) for name, own in runs.items()}
@@ -92,10 +109,11 @@ def _curves(problem: str, everyone: Sequence[str], played: Sequence[Run]) -> Cur
         problem,
         tuple(common),
         {n: np.stack([_best(runs[n][run])[:shortest] for run in common]) for n in compared},
-        {n: _median([s for run in runs[n].values() for s in run.ask]) for n in compared},
+        {n: _seconds([s for run in runs[n].values() for s in run.ask]) for n in compared},
         max(run.initial for run in played),
         np.array([optima.get(run, np.nan) for run in common]),
         {name: which for name, which in lacking.items() if which},
+        tuple(name for name, length in lengths.items() if length > shortest),
     )
 
 
@@ -105,8 +123,9 @@ def _best(run: Run) -> Floats:
     return np.asarray(np.fmin.accumulate(np.array(values, dtype=np.float64)))
 
 
-def _median(seconds: Sequence[float]) -> float:
-    return float(np.median(seconds)) if seconds else np.nan
+def _seconds(asks: Sequence[float]) -> tuple[float, float]:
+    """Median and mean: most asks of a method may be quick because one worked for all of them."""
+    return (float(np.median(asks)), float(np.mean(asks))) if asks else (np.nan, np.nan)
 
 
 def comparable(finished: Mapping[str, Set[int]]) -> tuple[list[str], list[int]]:
@@ -169,28 +188,47 @@ def duel(one: Floats, other: Floats) -> Duel:
 
 
 def ranks(curves: Sequence[Curves]) -> tuple[list[str], Floats]:
-    """The methods compared on all problems, and their ranks on every run, (runs, methods)."""
+    """The methods compared on all problems, and their mean ranks on each, (problems, methods)."""
     shared = [m for m in curves[0].methods if all(m in c.methods for c in curves)]
     rows = []
     for curve in curves if shared else ():
         ends = np.stack([curve.last(method) for method in shared], axis=1)
         ends = np.where(np.isnan(ends), np.inf, ends)
         size = 1.0 + np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
-        rows += [rankdata(np.round(row / (SAME * size))) for row in ends]
+        rows.append(np.mean([rankdata(np.round(row / (SAME * size))) for row in ends], axis=0))
     return shared, np.array(rows)
 
 
-def critical_difference(methods: int, runs: int, level: float = 0.05) -> float:
+def critical_difference(methods: int, problems: int, level: float = 0.05) -> float:
     """Mean ranks that differ by less are not told apart (Nemenyi; Demsar 2006)."""
     quantile = float(studentized_range.ppf(1 - level, methods, np.inf)) / np.sqrt(2.0)
-    return float(quantile * np.sqrt(methods * (methods + 1) / (6.0 * runs)))
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6.0 * problems)))
+
+
+def reference(methods: Sequence[str], against: str | None = None) -> str:
+    """The method that the others are paired with: `against` where it was played, else mercbo as it
+    comes, one of its settings, the first.
+
+    >>> reference(["bocs", "mercbo-paper", "mercbo"]), reference(["bocs", "random"])
+    ('mercbo', 'bocs')
+    """
+    ours = [method for method in methods if method.startswith("mercbo")]
+    for name in (against, "mercbo"):
+        if name in methods:
+            return str(name)
+    return (*ours, *methods)[0]
 
 
 # -- text --------------------------------------------------------------------------------------
 
 
-def markdown(curves: Sequence[Curves], failures: Sequence[str] = ()) -> str:
-    parts = [problem_table(curve) for curve in curves]
+def markdown(
+    curves: Sequence[Curves], failures: Sequence[str] = (), against: str | None = None
+) -> str:
+    played = list(dict.fromkeys(name for curve in curves for name in curve.methods))
+    if against is not None and against not in played:
+        raise SettingError(f"against={against!r} is none of {played}{hint(against, played)}")
+    parts = [problem_table(curve, against) for curve in curves]
     if curves:
         parts.append(rank_table(curves))
     if failures:
@@ -198,11 +236,11 @@ def markdown(curves: Sequence[Curves], failures: Sequence[str] = ()) -> str:
     return "\n\n".join(parts)
 
 
-def problem_table(curves: Curves) -> str:
+def problem_table(curves: Curves, against: str | None = None) -> str:
     marks = [mark for mark in MARKS if mark < curves.length] + [curves.length]
-    first = curves.methods[0]
+    first = reference(curves.methods, against)
     heads = [f"best after {mark}" for mark in marks]
-    columns = ["method", *heads, "regret", f"{first} wins-ties-losses (p)", "s per ask"]
+    columns = ["method", *heads, "regret", f"{first} wins-ties-losses (p)", "s per ask, mean"]
     lines = [
         f"### {curves.problem} ({counted(curves.runs)}{optimum_shown(curves.optimum)})",
         "",
@@ -216,15 +254,19 @@ def problem_table(curves: Curves) -> str:
         found = duel(curves.last(first), curves.last(method))
         pairs = f"{found.wins}-{found.ties}-{found.losses} ({found.p:.2g})"
         cells.append("" if method == first else pairs)
-        cells.append(f"{curves.ask[method]:.2g}")
+        cells.append("{:.2g}, {:.2g}".format(*curves.ask[method]))
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join([*lines, *coverage(curves)])
 
 
 def coverage(curves: Curves) -> list[str]:
-    """Who lacks which runs, and who is left out; nothing where all have all."""
+    """Who lacks which runs, who is left out, whose runs are longer; nothing where all have all."""
+    longer = [
+        "",
+        f"Longer runs, looked at up to {curves.length} evaluations: {', '.join(curves.cut)}.",
+    ]
     if not curves.lacking:
-        return []
+        return longer if curves.cut else []
     finished = {run for runs in (curves.runs, *curves.lacking.values()) for run in runs}
     lines = [
         "",
@@ -236,7 +278,7 @@ def coverage(curves: Curves) -> list[str]:
         which = "every run" if len(runs) == len(finished) else f"{counted(runs)} ({spans(runs)})"
         role = " is left out: it" if method in curves.left_out else ""
         lines.append(f"- {method}{role} lacks {which}")
-    return lines
+    return [*lines, *longer] if curves.cut else lines
 
 
 def counted(runs: Collection[int]) -> str:
@@ -280,7 +322,7 @@ def rank_table(curves: Sequence[Curves]) -> str:
     every = [regrets(curve) for curve in curves]
     regret = {m: float(np.mean([r[m].mean() for r in every])) for m in methods}
     lines = [
-        f"### All {len(curves)} problems ({len(table)} runs)",
+        f"### All {len(curves)} problems ({sum(len(curve.runs) for curve in curves)} runs)",
         "",
         "| method | mean rank | mean regret |",
         "|---|---|---|",
@@ -290,7 +332,11 @@ def rank_table(curves: Sequence[Curves]) -> str:
         lines.append(f"| {name} | {table[:, place].mean():.2f} | {regret[name]:.3f} |")
     if len(methods) > 1:
         gap = critical_difference(len(methods), len(table))
-        lines += ["", f"Mean ranks closer than {gap:.2f} are not told apart (Nemenyi, 5 %)."]
+        lines += [
+            "",
+            f"Mean ranks closer than {gap:.2f} are not told apart (Nemenyi, 5 %, on "
+            f"{len(table)} problems).",
+        ]
     if others:
         lines += ["", outside]
     return "\n".join(lines)

@@ -29,7 +29,7 @@ import resource
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -42,7 +42,7 @@ from mercbo.bench.backends import header
 from mercbo.bench.methods import make as make_method
 from mercbo.bench.methods import maker as method_maker
 from mercbo.bench.methods.base import Method
-from mercbo.bench.runs import FILE, PACKED, Key, read
+from mercbo.bench.runs import FILE, PACKED, Key, alike, read
 from mercbo.bench.runs import packed as read_packed
 from mercbo.errors import SettingError
 from mercbo.problems import Problem
@@ -170,15 +170,43 @@ def packed_in(out: Path) -> dict[Key, int]:
     return {run.key: len(run.values) for run in read_packed(out / PACKED)[1] if run.error is None}
 
 
-def open_file(path: Path, wanted: Callable[[Key, int], bool]) -> None:
-    """Make `path` a file of the header and of whole runs that are `wanted`; the rest is dropped."""
+def first_results(out: Path) -> dict[tuple[str, int], float | None]:
+    """The first initial result of each problem and run in a folder."""
+    found: dict[tuple[str, int], float | None] = {}
+    if (out / PACKED).exists():
+        for run in read_packed(out / PACKED)[1]:
+            if run.error is None:
+                found[run.problem, run.run] = run.values[0]
+    if (out / FILE).exists():
+        for line in read(out / FILE):
+            if line.get("index") == 0:
+                found[line["problem"], line["run"]] = line["value"]
+    return found
+
+
+def open_file(path: Path, lengths: Mapping[Key, int]) -> None:
+    """Make `path` a file of the header and of whole runs.
+
+    The last run of a file that ends within a line was cut off, and is dropped. Any other run of
+    another length than wanted is an error, and nothing is changed.
+    """
     counts = finished(path)
+    torn = path.exists() and not path.read_bytes().endswith(b"\n")
+    cut_off = next(reversed(counts), None) if torn else None
+    for key, count in counts.items():
+        wanted = lengths.get(key, count)
+        if count != wanted and key != cut_off:
+            method, problem, run = key
+            raise SettingError(
+                f"{path} has run {run} of {method} on {problem} with {count} evaluations, and "
+                f"{wanted} are wanted; take another folder, or --budget {count}"
+            )
     lines = [header()]
     if path.exists():
         for line in read(path):
             if "index" in line:
                 key = (line["method"], line["problem"], line["run"])
-                if wanted(key, counts[key]):
+                if lengths.get(key, counts[key]) == counts[key]:
                     lines.append(line)
     temporary = path.with_suffix(".part")
     temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -228,10 +256,11 @@ def run_all(
     for name in dict.fromkeys(task.method for task in tasks):
         method_maker(name)
     lengths = {task.key: task.length(task.instance()) for task in tasks}
+    check_instances(tasks, out)
     out.mkdir(parents=True, exist_ok=True)
     path = out / FILE
     # runs of other benchmarks in the same folder are kept as they are
-    open_file(path, lambda key, count: lengths.get(key, count) == count)
+    open_file(path, lengths)
     held, packed = finished(path), packed_in(out)
     left = [t for t in tasks if lengths[t.key] not in (held.get(t.key), packed.get(t.key))]
     failures = []
@@ -244,6 +273,23 @@ def run_all(
             failures.append(outcome)
         progress(outcome, done, len(tasks))
     return failures
+
+
+def check_instances(tasks: Sequence[Task], out: Path) -> None:
+    """Refuse a folder that has the same runs on other instances, drawn ones in place of published
+    ones: they would be compared."""
+    known = first_results(out)
+    for which, task in {(task.label, task.run): task for task in tasks}.items():
+        if which not in known:
+            continue
+        problem, there = task.instance(), known[which]
+        here = number(float(problem.evaluate(problem.initial[:1], 0)[0]))
+        if not alike(there, here):
+            raise SettingError(
+                f"{out} has run {task.run} of {task.label} on another instance: its first result "
+                f"is {there}, that of this one {here}. Were these drawn, and those published "
+                "(--data), or the other way round? Take another folder"
+            )
 
 
 def failure(outcome: Outcome) -> dict[str, Any]:

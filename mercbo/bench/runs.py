@@ -36,8 +36,10 @@ from mercbo.errors import SettingError
 # Every evaluation of a benchmark, and its runs in packed form, in the benchmark's folder.
 FILE, PACKED = "evaluations.jsonl", "runs.jsonl.xz"
 FORMAT = "mercbo-runs 1"
-# Digits of packed values: runs count as ending alike when they differ by less than 1e-9.
+# Digits of packed values, and by how much, relative to their size, values may differ and count as
+# the same: by more than packing changes them.
 DIGITS, DIGITS_OF_TIMES = 9, 2
+SAME = 1e-8
 Key = tuple[str, str, int]  # method, problem, run
 
 
@@ -121,6 +123,13 @@ def packed(path: Path) -> tuple[dict[str, Any], list[Run]]:
             f"{path} is not a file of packed runs ({FORMAT!r} was wanted): {error}"
         ) from None
     return header, runs
+
+
+def alike(one: float | None, other: float | None) -> bool:
+    """Whether two results are the same but for the digits that packing leaves out."""
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= SAME * (1 + abs(one))
 
 
 def _tuples(line: Mapping[str, Any]) -> dict[str, Any]:

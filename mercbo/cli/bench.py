@@ -183,14 +183,18 @@ def bench_report(
         Optional[list[Path]],  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
         typer.Option("--with", help="Packed file or folder whose runs are put beside; repeatable."),
     ] = None,
+    against: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Method that the others are compared with run by run; mercbo if there."),
+    ] = None,
 ) -> None:
     """Tables and plots of runs, written to their folder."""
     from mercbo.bench import report
 
     with named_errors():
         curves, failures = report.load(source, *(more or ()))
+        text = report.markdown(curves, failures, against)
     out = source if source.is_dir() else source.parent
-    text = report.markdown(curves, failures)
     (out / "report.md").write_text(text + "\n", encoding="utf-8")
     typer.echo(text)
     with named_errors():

@@ -36,7 +36,8 @@ from mercbo.problems.base import INITIAL, Problem, at_least
 from mercbo.space import Space
 from mercbo.variables import Categorical
 
-# Share of the steps that are banned after each letter, about as in the paper's software.
+# Share of the steps that are banned after each letter. Of 32 letters that is what the paper's
+# software bans, of 8 it is two where theirs is at most one: less of the space is feasible here.
 BANNED = 0.2
 # Places for each motif, and the most motifs, in ehrlich-L: the paper has 4 motifs at L = 32.
 PLACES_PER_MOTIF, MOST_MOTIFS = 8, 8

@@ -136,6 +136,26 @@ def test_a_run_may_begin_with_failures_and_equal_values(name: str) -> None:
         method.tell(method.ask(), value)
 
 
+def test_annealing_that_stands_still_walks_on_from_another_point() -> None:
+    """Two valleys: with everything around the first one seen, the walk finds the other's floor,
+    which random points alone would hardly ever hit."""
+    space = Space.binary(30)
+    method = make("sa", space, 0, 400)
+    floor = np.arange(30) % 2
+
+    def value(row: np.ndarray) -> float:
+        ones = int(row.sum())
+        return 1.0 + ones if ones < 4 else float((row != floor).sum())
+
+    method.tell(np.zeros(30, dtype=np.int64), 1.0)
+    best = np.inf
+    for _ in range(400):
+        row = method.ask()
+        best = min(best, value(row))
+        method.tell(row, value(row))
+    assert best == 0.0
+
+
 # -- better than chance ------------------------------------------------------------------------
 
 

@@ -54,7 +54,7 @@ def test_curves_hold_the_runs_that_all_methods_finished(folder) -> None:
     assert curves.best["ours"].tolist() == [[5, 4, 1, 1], [6, 6, 2, 2], [7, 6, 6, 5]]
     assert failures == ["ours on toy, run 3: ValueError: broke"]
     # asks of runs 0, 1 and 2 at indices 2 and 3: 0.2 0.3 0.3 0.4 0.4 0.5
-    assert curves.ask["ours"] == pytest.approx(0.35)
+    assert curves.ask["ours"] == pytest.approx((0.35, 0.35))
     # the file is an old one, without optima
     assert np.isnan(curves.optimum).all()
     assert curves.lacking == {"theirs": (4,)}
@@ -221,7 +221,7 @@ def test_ranks_share_ties(folder) -> None:
     curves, _ = report.load(folder)
     methods, table = report.ranks(curves)
     assert methods == ["ours", "theirs"]
-    assert table.tolist() == [[1, 2], [1.5, 1.5], [2, 1]]
+    assert table.tolist() == [[1.5, 1.5]]  # the mean of (1, 2), (1.5, 1.5) and (2, 1)
 
 
 def test_the_critical_difference_is_nemenyis() -> None:
@@ -234,10 +234,58 @@ def test_the_text_has_every_number(folder) -> None:
     curves, failures = report.load(folder)
     text = report.markdown(curves, failures)
     assert "### toy (3 runs)" in text
-    assert "| ours | 2.6667 ± 2.4 | 0.167 |  | 0.35 |" in text
-    assert "| theirs | 2.6667 ± 1.3 | 0.111 | 1-1-1 (1) | 0.35 |" in text
+    assert "| ours | 2.6667 ± 2.4 | 0.167 |  | 0.35, 0.35 |" in text
+    assert "| theirs | 2.6667 ± 1.3 | 0.111 | 1-1-1 (1) | 0.35, 0.35 |" in text
+    assert "are not told apart (Nemenyi, 5 %, on 1 problems)" in text
     assert "| ours | 1.50 | 0.167 |" in text
     assert "ours on toy, run 3: ValueError: broke" in text
+
+
+def test_the_others_are_compared_with_whom_one_likes(folder) -> None:
+    curves, _ = report.load(folder)
+    assert "| ours wins-ties-losses (p) |" in report.markdown(curves)
+    text = report.markdown(curves, against="theirs")
+    assert "| theirs wins-ties-losses (p) |" in text
+    with pytest.raises(SettingError, match=r"against='their' is none of .*did you mean 'theirs'"):
+        report.markdown(curves, against="their")
+
+
+def test_a_rank_counts_a_problem_once_however_many_runs_it_has(tmp_path: Path) -> None:
+    runs = [
+        run_lines(method, run, [9.0, 9.0, value, value], problem)
+        for problem, count in (("short", 1), ("long", 9))
+        for run in range(count)
+        for method, value in (("a", 1.0 if problem == "long" else 3.0), ("b", 2.0))
+    ]
+    curves, _ = report.load(write(tmp_path, *runs))
+    assert report.ranks(curves)[1].mean(axis=0).tolist() == [1.5, 1.5]
+
+
+def test_what_packing_rounds_off_is_no_difference() -> None:
+    value = -195.652728438
+    found = report.duel(np.array([value]), np.array([float(f"{value:.9g}")]))
+    assert (found.wins, found.ties, found.losses) == (0, 1, 0)
+
+
+def test_runs_on_other_instances_are_not_compared(tmp_path: Path) -> None:
+    drawn, published = [5.0, 4.0, 3.0], [5.5, 4.0, 3.0]
+    write(tmp_path, run_lines("a", 0, drawn), run_lines("b", 0, published))
+    with pytest.raises(SettingError, match=r"run 0 of toy is not the same instance for a .* for b"):
+        report.load(tmp_path)
+
+
+def test_longer_runs_are_named_where_they_are_cut(tmp_path: Path) -> None:
+    long, short = [5.0, 4.0, 3.0, 1.0], [5.0, 4.0, 3.5]
+    curves, _ = report.load(write(tmp_path, run_lines("a", 0, long), run_lines("b", 0, short)))
+    assert "Longer runs, looked at up to 3 evaluations: a." in report.markdown(curves)
+
+
+def test_the_mean_of_seconds_shows_an_ask_that_worked_for_others(tmp_path: Path) -> None:
+    lines = run_lines("a", 0, [5.0, 4.0, 3.0, 2.0, 1.0])
+    for line, ask in zip(lines[2:], (0.9, 0.0, 0.0), strict=True):
+        line["ask"] = ask
+    curves, _ = report.load(write(tmp_path, lines))
+    assert "| 0, 0.3 |" in report.markdown(curves)
 
 
 def test_plots_are_written(folder) -> None:

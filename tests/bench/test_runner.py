@@ -19,7 +19,9 @@ from mercbo.bench import runner
 from mercbo.bench.methods import METHODS
 from mercbo.bench.methods import make as make_method
 from mercbo.bench.runner import FILE, Task, run_all, runs_of, tasks_of
+from mercbo.bench.runs import PACKED, gathered, pack
 from mercbo.cli import app
+from mercbo.problems import make as make_problem
 
 TIMES = {"ask", "tell", "memory"}
 KEYS = {"method", "problem", "run", "index", "point", "value", "best", "optimum"}
@@ -105,13 +107,32 @@ def test_a_finished_benchmark_is_left_alone(whole: Path) -> None:
     assert counts == [(4, 4)]
 
 
-def test_another_budget_plays_a_run_again(whole: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text((whole / FILE).read_text())
-    tasks = tasks_of(["labs-10"], ["random"], [0], budget=22, relocated=True, data=None)
-    run_all(tasks, tmp_path)
-    counts = runner.finished(tmp_path / FILE)
-    assert counts["random", "labs-10 (relocated)", 0] == 22
-    assert counts["mercbo", "labs-10 (relocated)", 0] == 24
+@pytest.mark.parametrize("budget", [22, 30])
+def test_another_budget_does_not_take_the_place_of_a_finished_run(
+    whole: Path, tmp_path: Path, budget: int
+) -> None:
+    text = (whole / FILE).read_text()
+    (tmp_path / FILE).write_text(text)
+    for method in ("random", "mercbo"):  # one of them is the last in the file
+        tasks = tasks_of(["labs-10"], [method], [1], budget=budget, relocated=True, data=None)
+        match = f"run 1 of {method} on labs-10 .relocated. with 24 evaluations, and {budget} are"
+        with pytest.raises(SettingError, match=match):
+            run_all(tasks, tmp_path)
+    assert (tmp_path / FILE).read_text() == text
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_drawn_and_published_instances_do_not_meet_in_one_folder(
+    whole: Path, tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if packed:
+        pack(tmp_path / PACKED, *gathered(whole))
+    else:
+        (tmp_path / FILE).write_text((whole / FILE).read_text())
+    # the same names, other initial points: as those that come with --data
+    monkeypatch.setattr(Task, "instance", lambda task: make_problem(task.problem, task.run + 50))
+    with pytest.raises(SettingError, match=r"run 0 of labs-10 .relocated. on another instance"):
+        run_all(small_tasks(["local"]), tmp_path)
 
 
 class Stub:

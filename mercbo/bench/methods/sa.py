@@ -3,7 +3,8 @@
 The walk stands at a point, at first the best one told, and proposes random neighbours. One that
 is known is decided by its known value, at no cost; one that is not is asked for and decided when
 it is told. A step up by d is taken with probability exp(-d / T). T falls geometrically over the
-evaluations to come, between two shares of the standard deviation of the results so far.
+evaluations to come, between two shares of the standard deviation of the results so far. A walk
+that has seen everything around it and stays there starts again from a random point.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mercbo.bench.methods.common import InHouse, neighbours
 # Shares of the spread: at first a step up by half of it is taken one time in three (the spread of
 # all points is that of many moves together); at last the walk only descends.
 HOT, COLD = 0.5, 0.01
-# Steps between known points in one ask; a walk that has seen everything around it stops here.
+# Steps between known points in one ask; a walk that has seen everything around it ends here.
 MOST_STEPS = 200
 
 
@@ -38,6 +39,7 @@ class Annealed(InHouse):
             if found not in self.seen:
                 return row
             self._decide(row, self.worth.get(found, math.inf))
+        self.here, self.level = None, math.inf
         return self.random()
 
     def _proposal(self) -> Rows | None:

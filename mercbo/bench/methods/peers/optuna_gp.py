@@ -15,7 +15,7 @@ def begin(start: Any) -> Any:
 
     # the sampler is marked experimental
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    return Study(start, optuna.samplers.GPSampler(seed=start.seed, deterministic_objective=True))
+    return Study(start, optuna.samplers.GPSampler(seed=start.seed))
 
 
 if __name__ == "__main__":
