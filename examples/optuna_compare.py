@@ -27,7 +27,7 @@ from mercbo.variables import Variable
 
 PROBLEMS = {
     "contamination": "contamination control, 25 bool",
-    "pest": "pest control, 25 categorical of 5 values",
+    "pest": "pest control, 25 ordered of 5 values",
     "nk-20-3": "NK landscape, 20 bool that interact by fours",
 }
 SAMPLERS = {

@@ -120,7 +120,7 @@ def test_dna_tables_are_read(tmp_path: Path) -> None:
 def test_the_figures_of_the_paper_are_drawn(tmp_path: Path, script: str, line: str) -> None:
     printed = run(f"paper/{script}.py", tmp_path, "--quick")
     assert line in printed
-    written = tmp_path / "paper" / script / f"{script}.png"
+    written = tmp_path / "paper" / f"{script}-quick" / f"{script}.png"
     assert written.read_bytes().startswith(b"\x89PNG")
 
 

@@ -22,6 +22,7 @@ A run is a pure function of (method, problem, run), apart from the times and the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -47,6 +48,10 @@ from mercbo.bench.runs import packed as read_packed
 from mercbo.errors import SettingError
 from mercbo.problems import Problem
 from mercbo.problems import make as make_problem
+from mercbo.processes import is_gone, this_process
+
+# Which process plays in a folder, while it does.
+RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -256,8 +261,35 @@ def run_all(
     for name in dict.fromkeys(task.method for task in tasks):
         method_maker(name)
     lengths = {task.key: task.length(task.instance()) for task in tasks}
-    check_instances(tasks, out)
     out.mkdir(parents=True, exist_ok=True)
+    with alone_in(out):
+        return _play_missing(tasks, lengths, out, jobs, progress)
+
+
+@contextlib.contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Refuse a folder in which another runner is at work: each would drop what the other adds."""
+    mark = out / RUNNING
+    if mark.exists() and not is_gone(mark.read_text(encoding="utf-8")):
+        raise SettingError(
+            f"another benchmark is being played in {out}; take another folder, or wait for it "
+            f"(if nothing is, remove {mark})"
+        )
+    mark.write_text(this_process(), encoding="utf-8")
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _play_missing(
+    tasks: Sequence[Task],
+    lengths: Mapping[Key, int],
+    out: Path,
+    jobs: int,
+    progress: Callable[[Outcome | None, int, int], None],
+) -> list[Outcome]:
+    check_instances(tasks, out)
     path = out / FILE
     # runs of other benchmarks in the same folder are kept as they are
     open_file(path, lengths)

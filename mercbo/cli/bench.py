@@ -187,14 +187,19 @@ def bench_report(
         Optional[str],  # noqa: UP045
         typer.Option(help="Method that the others are compared with run by run; mercbo if there."),
     ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Folder of report.md and the plots; by default that of the results."),
+    ] = None,
 ) -> None:
-    """Tables and plots of runs, written to their folder."""
+    """Tables and plots of runs, written to their folder or another."""
     from mercbo.bench import report
 
     with named_errors():
         curves, failures = report.load(source, *(more or ()))
         text = report.markdown(curves, failures, against)
-    out = source if source.is_dir() else source.parent
+    out = out or (source if source.is_dir() else source.parent)
+    out.mkdir(parents=True, exist_ok=True)
     (out / "report.md").write_text(text + "\n", encoding="utf-8")
     typer.echo(text)
     with named_errors():

@@ -22,6 +22,7 @@ from mercbo.bench.runner import FILE, Task, run_all, runs_of, tasks_of
 from mercbo.bench.runs import PACKED, gathered, pack
 from mercbo.cli import app
 from mercbo.problems import make as make_problem
+from mercbo.processes import this_process
 
 TIMES = {"ask", "tell", "memory"}
 KEYS = {"method", "problem", "run", "index", "point", "value", "best", "optimum"}
@@ -119,6 +120,18 @@ def test_another_budget_does_not_take_the_place_of_a_finished_run(
         with pytest.raises(SettingError, match=match):
             run_all(tasks, tmp_path)
     assert (tmp_path / FILE).read_text() == text
+
+
+def test_a_folder_in_which_another_runner_works_is_refused(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text((whole / FILE).read_text())
+    (tmp_path / runner.RUNNING).write_text(this_process())
+    with pytest.raises(SettingError, match="another benchmark is being played in"):
+        run_all(small_tasks(), tmp_path)
+    # one that was killed has left its mark
+    host, _, _ = this_process().rsplit("/", 2)
+    (tmp_path / runner.RUNNING).write_text(f"{host}/999999999/1")
+    assert run_all(small_tasks(), tmp_path) == []
+    assert not (tmp_path / runner.RUNNING).exists()
 
 
 @pytest.mark.parametrize("packed", [False, True])
