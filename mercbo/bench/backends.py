@@ -13,7 +13,9 @@ in one process. Reported for each solver and problem:
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from typing import Any
 import dimod
 import numpy as np
 
+import mercbo
 from mercbo import backend
 from mercbo.optimizer import Optimizer
 from mercbo.problems import Problem
@@ -177,7 +180,17 @@ def header() -> dict[str, Any]:
         "versions": {name: _version(name) for name in packages},
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "code": _code(),
     }
+
+
+def _code() -> str:
+    """A fingerprint of mercbo's sources: its version is the same in all states of a checkout."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(mercbo.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _version(name: str) -> str | None:

@@ -206,9 +206,13 @@ def open_file(path: Path, lengths: Mapping[Key, int]) -> None:
                 f"{path} has run {run} of {method} on {problem} with {count} evaluations, and "
                 f"{wanted} are wanted; take another folder, or --budget {count}"
             )
-    lines = [header()]
+    now = header()
+    lines = [now]
     if path.exists():
         for line in read(path):
+            if "method" not in line:  # what played the runs that are there
+                earlier = [one for one in (*line.pop("earlier", []), line) if one != now]
+                lines[0] = {**now, "earlier": earlier} if earlier else now
             if "index" in line:
                 key = (line["method"], line["problem"], line["run"])
                 if lengths.get(key, counts[key]) == counts[key]:

@@ -122,6 +122,20 @@ def test_another_budget_does_not_take_the_place_of_a_finished_run(
     assert (tmp_path / FILE).read_text() == text
 
 
+def test_the_header_names_the_code_and_keeps_what_played_before(
+    whole: Path, tmp_path: Path
+) -> None:
+    now, *lines = lines_of(whole)
+    assert len(now["code"]) == 12
+    before = {"versions": {"mercbo": "0.0.1"}}
+    text = [json.dumps(line) + "\n" for line in (before, *lines)]
+    (tmp_path / FILE).write_text("".join(text))
+    for _ in range(2):
+        run_all(small_tasks(), tmp_path)
+        (head, *_) = lines_of(tmp_path)
+        assert head == {**now, "earlier": [before]}
+
+
 def test_a_folder_in_which_another_runner_works_is_refused(whole: Path, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text((whole / FILE).read_text())
     (tmp_path / runner.RUNNING).write_text(this_process())
