@@ -25,7 +25,7 @@ import numpy as np
 
 from mercbo import backend
 from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
-from mercbo.feasible import Feasible
+from mercbo.feasible import Feasible, mend
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
 from mercbo.region import Region
@@ -108,6 +108,10 @@ def minima_of(
     pool, known = starts(draw, sampler, rng=rng), incumbents[:INCUMBENTS]
     if trust is not None:
         pool, known = trust.drawn_in(pool, rng=rng), known[trust.holds(known)]
+        if not region.is_free:
+            # between a feasible row and another is mostly none; there may be one beside
+            pool = mend(region, pool, rng=rng)
+            pool = pool[trust.holds(pool)]
     begin = np.concatenate([pool, known])
     begin = begin[first_of_each(begin)]
     begin = begin if region.is_free else begin[region.allows(begin)]

@@ -86,9 +86,15 @@ class Asking:
 
     @cached_property
     def incumbents(self) -> Rows:
-        """Points measured so far, best first."""
-        order = np.argsort(self.tools.sign * self.history.values, kind="stable")
-        return np.asarray(self.history.rows[order])
+        """Points measured so far, each once, best first by the mean of its results."""
+        rows, values = self.history.rows, self.tools.sign * self.history.values
+        once, which, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        if len(once) < len(rows):
+            # of each result its share, as a sum of large ones might overflow
+            shares = values / counts[which.ravel()]
+            means = np.bincount(which.ravel(), weights=shares)
+            return np.asarray(once[np.argsort(means, kind="stable")])
+        return np.asarray(rows[np.argsort(values, kind="stable")])
 
     @cached_property
     def waiting(self) -> Rows:
@@ -113,7 +119,7 @@ class Asking:
     def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
         if batch.is_full(seen):
             return None
-        again = self._retry(batch.feasible, seen)
+        again = self._retry(batch)
         if again is not None:
             return again
         waiting = len(self.history.pending) + len(batch.rows)
@@ -125,10 +131,12 @@ class Asking:
         name = self.acquires(waiting)
         return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
 
-    def _retry(self, feasible: Feasible, seen: set[bytes]) -> Rows | None:
-        """A failed point that is to be asked for again and may be."""
+    def _retry(self, batch: Batch) -> Rows | None:
+        """A failed point that is to be asked for again and may be; also where an image of it by the
+        symmetries of the space has a result."""
+        taken = self.history.seen(repeats=self.tools.repeats).union(keys(batch.chosen))
         for found, row in self.history.retries.items():
-            if found not in seen and feasible.region.allows(row[np.newaxis])[0]:
+            if found not in taken and batch.feasible.region.allows(row[np.newaxis])[0]:
                 return row
         return None
 

@@ -84,7 +84,9 @@ class Belief:
             results = np.concatenate([np.repeat(results, drawn.shape[1], axis=1), drawn])
             posterior = posterior.given(pending, drawn.mean(axis=1))
         moments = posterior.predictor(results)
-        means, _ = moments.at(posterior.data.rows)
+        # the means at the results themselves: (Sigma - D) alpha + mean
+        noise = posterior.data.noise(posterior.hyper.noise)[:, np.newaxis]
+        means = results - noise * moments.alpha
         return cls(moments, results, means.min(axis=0) - MARGIN)
 
     def log_improvements(self, rows: Rows) -> Floats:

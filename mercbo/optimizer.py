@@ -260,6 +260,7 @@ class Optimizer:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure."""
         row = self._one(point)
+        self._catch_up()  # another process may have told the result
         self._check(Event("amend", row))
         if not is_single(point):
             raise PointError("one point was wanted, a list came")

@@ -52,7 +52,8 @@ ROBUST = (
 NAMES = (*LOGS, *ROBUST)
 # The evidence, in units of log p, by which a warp of one shape must beat none: no warp wins ties.
 COST = 1.0
-# Quantiles between which ranks are interpolated, beside the lowest and the highest result.
+# Quantiles between which ranks are interpolated, beside the two lowest and the two highest results:
+# a single wild one would bend all of the last tenth.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Nodes of the quadrature that takes a normal variable back to the units of y.
 NODES = 32
@@ -150,8 +151,9 @@ class Ranks:
         """A mix of u, of weight 1 - `weight`, and its normal scores at a few quantiles."""
         from scipy.special import ndtri
 
-        edge = 0.5 / len(u)
-        levels = np.array([edge, *(q for q in QUANTILES if edge < q < 1 - edge), 1 - edge])
+        edge, second = 0.5 / len(u), 1.5 / len(u)
+        inner = {q for q in (second, *QUANTILES, 1 - second) if edge < q < 1 - edge}
+        levels = np.array([edge, *sorted(inner), 1 - edge])
         places = np.quantile(u, np.clip((levels - edge) / (1 - 2 * edge), 0.0, 1.0))
         # of results that are equal, the middle rank counts
         ends = np.unique(places)
@@ -233,7 +235,7 @@ class Warp:
         the results at every quantile, which counts as Schwarz's criterion has it."""
         if self.name is None:
             return 0.0
-        free = len(QUANTILES) if isinstance(self.curve, Ranks) else 0
+        free = len(QUANTILES) + 2 if isinstance(self.curve, Ranks) else 0
         return float(COST + 0.5 * free * np.log(size))
 
     def __call__(self, y: Floats) -> Floats:

@@ -194,3 +194,15 @@ def test_the_acquisition_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-
     opt.ask(3)
     opt.save(tmp_path / "run.json")
     assert Optimizer.load(tmp_path / "run.json").ask(2) == opt.ask(2)
+
+
+def test_what_is_improved_on_is_the_lowest_mean_at_a_result() -> None:
+    space, rng = Space.binary(8), np.random.default_rng(0)
+    opt = Optimizer(space, seed=0)
+    opt.tell(space.sample(20, rng=rng), rng.standard_normal(20), std=[0.5, 0.0] * 10)
+    (posterior,) = opt._model_of_now().posteriors
+    pending = space.sample_rows(3, rng=rng)
+    belief = Belief.of(posterior, pending, 4, rng=rng)
+    rows = np.concatenate([posterior.data.rows, pending])
+    means, _ = belief.moments.at(rows)
+    np.testing.assert_allclose(belief.best, means.min(axis=0) - MARGIN, atol=1e-9)

@@ -182,3 +182,16 @@ def test_an_infinite_result_is_refused_and_changes_nothing(value: float) -> None
     with pytest.raises(ResultError, match="is infinite; tell NaN or None"):
         opt.tell(HARD.points(ROWS[9:10])[0], value)
     assert opt.observations == before
+
+
+@pytest.mark.parametrize("value", [1e3, 1e9])
+def test_one_wild_result_does_not_blind_the_model(value: float) -> None:
+    space = Space.binary(12)
+    rows = np.random.default_rng(0).permutation(space.enumerate_rows())
+    truth = rows @ np.arange(1.0, 13.0)
+    results = truth[:60].copy()
+    results[7] = value
+    opt = Optimizer(space, seed=0)
+    opt.tell(space.points(rows[:60]), results.tolist())
+    mean, _ = opt._model_of_now()._predict(rows[60:300])
+    assert np.corrcoef(mean, truth[60:300])[0, 1] > 0.95

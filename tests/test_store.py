@@ -620,3 +620,12 @@ def test_of_many_that_begin_a_run_at_once_one_does_and_the_others_are_told(url):
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert sorted(codes) == [10, 20, 20, 20]
     assert len(log_of(url)) == 1
+
+
+def test_a_result_that_another_told_can_be_amended(url) -> None:
+    one = Optimizer(SPACE, seed=0, storage=url)
+    other = Optimizer.open(url)
+    point = one.ask()
+    one.tell(point, 1.0)
+    other.amend(point, 2.0)
+    assert [seen.value for seen in other.observations] == [2.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercbo import Binary, Categorical, Integer, Model, Optimizer, Space
+from mercbo import AllDifferent, Binary, Categorical, Integer, Model, Optimizer, Space
 from mercbo.acquisition import Moves, minima_of
 from mercbo.trust import CHANGES, TRIES, Trust, nearest, radius
 
@@ -199,3 +199,26 @@ def test_where_almost_everything_fails_points_stay_near_what_works(model, near) 
     known = space.rows([o.point for o in opt.observations])
     asked = space.rows(opt.ask(4))
     assert (nearest(asked, known) <= 2).all() == near
+
+
+def test_where_constraints_bind_what_is_drawn_in_is_mended() -> None:
+    """Between two permutations there is mostly none: without mending, all descents would start at
+    the centre."""
+    names = [f"p{i}" for i in range(8)]
+    space = Space({n: Integer(0, 7) for n in names}, [AllDifferent(names)])
+    rng = np.random.default_rng(0)
+    opt = Optimizer(space, seed=0, acquisition="thompson")
+    points = space.sample(30, rng=rng)
+    opt.tell(points, rng.standard_normal(30))
+    draw, asking = opt.draw(), opt._asking()
+    centre = asking.incumbents[0]
+    trust = Trust.within(3, centre, opt._kernel)
+    for seed in range(4):
+        numbers = np.random.default_rng(seed)
+        minima = minima_of(
+            draw, draw.sample, opt._kernel, opt._sampler, centre[np.newaxis], trust=trust,
+            rng=numbers,
+        )  # fmt: skip
+        assert space.region.allows(minima.rows).all()
+        assert trust.holds(minima.rows).all()
+        assert len(minima.rows) > 1

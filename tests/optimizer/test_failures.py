@@ -9,6 +9,7 @@ from mercbo import (
     Binary,
     Categorical,
     Exactly,
+    Flip,
     Integer,
     Model,
     Optimizer,
@@ -246,3 +247,13 @@ def test_failures_under_constraints_leave_feasible_suggestions():
         point = opt.ask()
         assert sum(point.values()) <= 2
         opt.tell(point, None if number % 3 else score(space, point))
+
+
+def test_a_retry_comes_though_an_image_of_the_point_has_a_result() -> None:
+    names = ["x0", "x1", "x2"]
+    opt = Optimizer(Space({n: Binary() for n in names}, symmetries=[Flip(names)]), seed=0)
+    opt.tell([0, 0, 0], None)
+    opt.tell([1, 1, 1], 2.0)
+    opt.retry([0, 0, 0])
+    assert opt.ask() == {"x0": 0, "x1": 0, "x2": 0}
+    assert opt.ask() != {"x0": 0, "x1": 0, "x2": 0}

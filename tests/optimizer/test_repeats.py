@@ -144,3 +144,10 @@ def test_the_best_by_mean_is_truly_better_than_the_best_observed():
         pairs.append((truth(opt.best.point), truth(opt.best_observed.point)))
     by_mean, observed = np.mean(pairs, axis=0)
     assert by_mean < observed
+
+
+def test_points_measured_several_times_lead_once_and_by_their_mean() -> None:
+    opt = Optimizer(Space.binary(3), repeats="allow", seed=0)
+    opt.tell([[0, 0, 0]] * 3, [-9.0, 6.0, 6.0])  # one lucky result, 1 on average
+    opt.tell([[1, 0, 0], [1, 1, 0], [1, 1, 0]], [0.5, 3.0, 5.0])
+    assert opt._asking().incumbents.tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
