@@ -218,11 +218,12 @@ class Campaign:
 
     def _send(self, job: Job) -> None:
         job.sent, job.started = time.monotonic(), None
+        point = dict(job.point)  # the objective may do with it as it likes
         try:
-            future = self._pool.submit(self._plan.f, job.point, self._plan.timeout)
+            future = self._pool.submit(self._plan.f, point, self._plan.timeout)
         except BrokenExecutor:  # it broke since the last look
             self._settle_anew()
-            future = self._pool.submit(self._plan.f, job.point, self._plan.timeout)
+            future = self._pool.submit(self._plan.f, point, self._plan.timeout)
         self._out[future] = job
 
     # -- back ----------------------------------------------------------------------------------
@@ -301,7 +302,8 @@ class Campaign:
         for job in jobs:
             seconds = time.monotonic() - job.sent
             evaluation = Evaluation(job.point, job.value, job.reason, seconds, self._opt)
-            if self._plan.callback is not None and self._plan.callback(evaluation) is True:
+            said = None if self._plan.callback is None else self._plan.callback(evaluation)
+            if isinstance(said, (bool, np.bool_)) and said:
                 self._stopped = "callback"
         if self._stopped == "callback":
             self._let_go()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mercbo.campaign import Campaign, Evaluation, Plan, Result
 from mercbo.errors import SettingError, StateError, choose
 from mercbo.executors import Objective, as_pool
@@ -18,6 +20,8 @@ from mercbo.progress import reporter
 from mercbo.space import Space
 
 Callback = Callable[[Evaluation], object]
+# Seconds beyond which a time limit is none: no clock of the system can be set to so many.
+LONGEST = 1e8
 
 
 def minimize(
@@ -75,7 +79,7 @@ def minimize(
     0.0
     """
     plan = _planned(f, budget, batch, timeout, retries, callback, adopt)
-    given = {"direction": "minimize", "seed": seed, **settings}
+    given = _directed("minimize", {"seed": seed, **settings})
     return _optimize(plan, space, executor, storage, progress, given)
 
 
@@ -97,8 +101,14 @@ def maximize(
 ) -> Result:
     """Look for the point of `space` at which `f` is highest; all else is as in `minimize`."""
     plan = _planned(f, budget, batch, timeout, retries, callback, adopt)
-    given = {"direction": "maximize", "seed": seed, **settings}
+    given = _directed("maximize", {"seed": seed, **settings})
     return _optimize(plan, space, executor, storage, progress, given)
+
+
+def _directed(direction: str, settings: dict[str, Any]) -> dict[str, Any]:
+    if settings.get("direction", direction) != direction:
+        raise SettingError(f"{direction}(direction={settings['direction']!r}): the name says it")
+    return {**settings, "direction": direction}
 
 
 def _optimize(
@@ -133,20 +143,22 @@ def _planned(
     for name, called in (("f", f), ("callback", callback)):
         if not callable(called) and not (name == "callback" and called is None):
             raise SettingError(f"{name}={called!r} cannot be called")
-    _whole("budget", budget, 1)
-    _whole("retries", retries, 0)
+    budget, retries = _whole("budget", budget, 1), _whole("retries", retries, 0)
     if batch is not None:
-        _whole("batch", batch, 1)
+        batch = _whole("batch", batch, 1)
     number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
     if timeout is not None and not (number and timeout > 0):
         raise SettingError(f"timeout={timeout!r} is not a number of seconds above 0")
+    if timeout is not None and timeout > LONGEST:
+        timeout = None
     choose("adopt", adopt, ["gone", "all", "none"])
     return Plan(f, budget, batch, timeout, retries, callback, adopt)
 
 
-def _whole(name: str, given: object, least: int) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+def _whole(name: str, given: object, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
         raise SettingError(f"{name}={given!r} is not a whole number of at least {least}")
+    return int(given)
 
 
 def _optimizer(space: Space, storage: str | None, settings: dict[str, Any]) -> Optimizer:

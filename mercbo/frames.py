@@ -71,6 +71,9 @@ def take_apart(
                 "name it: tell(frame, 'column')"
             )
         values = others[0]
+    for what, given in (("values", values), ("std", std)):
+        if isinstance(given, str) and given in space.variables:
+            raise ResultError(f"{what}: {given!r} is a variable of the space")
     named = [isinstance(given, str) for given in (values, std)]
     values, std = _column(frame, values, "values"), _column(frame, std, "std")
     if any(named):

@@ -13,11 +13,12 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -69,6 +70,20 @@ RACES = 4
 ASKING, FITTING, EXPLAINING = 0, 1, 2
 # Bounds of the default number of initial points, which otherwise is that of the variables.
 FEWEST_INITIAL, MOST_INITIAL = 5, 20
+
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+def alone(method: Called) -> Called:
+    """A method of an optimizer that no other thread's call comes between."""
+
+    @wraps(method)
+    def waiting(self: Optimizer, *args: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **options)
+
+    return waiting  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -167,8 +182,16 @@ class Optimizer:
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
+        self._lock = threading.RLock()
         if storage is not None:
             self._keep_in(storage)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.RLock()
 
     # -- history -------------------------------------------------------------------------------
 
@@ -239,6 +262,7 @@ class Optimizer:
 
     # -- tell and correct ----------------------------------------------------------------------
 
+    @alone
     def tell(self, points: object, values: object = IN_FRAME, *, std: object = None) -> None:
         """Report results: one point and its value, or several and as many values.
 
@@ -256,6 +280,7 @@ class Optimizer:
         results = read_values(points, values, len(rows))
         self._record(Event.told(rows, results, read_errors(points, std, len(rows))))
 
+    @alone
     def amend(self, point: object, value: object, *, std: object = None) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure."""
@@ -267,14 +292,17 @@ class Optimizer:
         result, error = read_values(point, value, 1), read_errors(point, std, 1)
         self._record(Event("amend", row, result, error))
 
+    @alone
     def forget(self, points: object) -> None:
         """Drop all results and failures of some points; they may be suggested again."""
         self._record(Event("forget", self.space.rows(points)))
 
+    @alone
     def cancel(self, points: object) -> None:
         """Say that pending points will not be evaluated; they may be suggested again."""
         self._record(Event("cancel", self.space.rows(points)))
 
+    @alone
     def retry(self, points: object) -> None:
         """Take failures back: the points come again, with the next `ask`."""
         self._record(Event("retry", self.space.rows(points)))
@@ -360,6 +388,7 @@ class Optimizer:
         as_frame: bool,
     ) -> Any: ...
 
+    @alone
     def ask(
         self,
         k: int | None = None,
@@ -516,6 +545,7 @@ class Optimizer:
 
     # -- the model -----------------------------------------------------------------------------
 
+    @alone
     def draw(self, *, rng: np.random.Generator | None = None) -> Draw:
         """One posterior sample as an acquisition problem: `.bqm`, `.cqm`, `.value(point)` ...
 
@@ -533,6 +563,7 @@ class Optimizer:
         """In how many variables two of the points differ, on average over all pairs."""
         return diversity(self.space.rows(points))
 
+    @alone
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""
         self._catch_up()
@@ -543,6 +574,7 @@ class Optimizer:
             mean, std = surrogate.predict(rows)
         return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
 
+    @alone
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
         """What the model has learned: effects and interactions with intervals, importance, and
         leave-one-out predictions; with a point, also why that one."""
@@ -601,6 +633,7 @@ class Optimizer:
 
     # -- save and load -------------------------------------------------------------------------
 
+    @alone
     def to_dict(self) -> dict[str, Any]:
         """The whole state in plain values; `from_dict` goes on from it."""
         self._catch_up()

@@ -33,7 +33,8 @@ def _read(
         if is_listed(given) and not isinstance(given, (str, bytes)):
             raise ResultError(f"one point takes one {what}, a list came: {given!r}")
         return np.array([convert(given, "" if what == "result" else f"{what}: ")])
-    if isinstance(given, (str, bytes, Mapping, Set)) or not is_listed(given):
+    tabular = getattr(given, "ndim", 1) > 1 or hasattr(given, "columns")
+    if isinstance(given, (str, bytes, Mapping, Set)) or tabular or not is_listed(given):
         raise ResultError(f"a list of points needs a list of {what}s, got {given!r}")
     listed = list(given)  # type: ignore[call-overload]
     if len(listed) != count:

@@ -236,3 +236,40 @@ def test_the_progress_is_shown_where_it_is_wanted(capfd, monkeypatch, caplog):
         minimize(cost, SPACE, budget=2, seed=0)
     assert "2 of 2 evaluated; best" in caplog.text
     assert np.isfinite(minimize(cost, SPACE, budget=2, **QUIET).seconds)
+
+
+def test_an_objective_may_change_the_point_it_is_given() -> None:
+    def spoilt(point):
+        value = cost(point)
+        point.clear()
+        point["note"] = value
+        return value
+
+    result = minimize(spoilt, SPACE, budget=6, **QUIET)
+    assert [seen.value for seen in result.optimizer.observations] == [
+        cost(seen.point) for seen in result.optimizer.observations
+    ]
+    assert len(result.optimizer.observations) == 6
+    assert result.optimizer.pending == []
+
+
+@pytest.mark.parametrize("limit", [float("inf"), 1e12])
+def test_a_time_limit_may_be_endless(limit: float) -> None:
+    result = minimize(cost, SPACE, budget=3, timeout=limit, **QUIET)
+    assert (len(result.optimizer.observations), result.failures) == (3, ())
+
+
+def test_numbers_of_numpy_will_do() -> None:
+    ends = []
+
+    def callback(evaluation):
+        ends.append(evaluation)
+        return np.bool_(len(ends) == 2)
+
+    result = minimize(cost, SPACE, budget=np.int64(5), callback=callback, **QUIET)
+    assert (len(ends), result.stopped) == (2, "callback")
+
+
+def test_another_direction_than_the_name_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"minimize\(direction='maximize'\): the name says it"):
+        minimize(cost, SPACE, budget=3, direction="maximize", **QUIET)

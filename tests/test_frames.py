@@ -119,3 +119,13 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.Monke
     with pytest.raises(ImportError, match="pip install pandas"):
         opt.ask(2, as_frame=True)
     assert not opt.pending
+
+
+def test_a_frame_is_no_list_of_results_and_a_variable_no_result() -> None:
+    opt = Optimizer(Space.binary(2), seed=0)
+    frame = pd.DataFrame({"x0": [0, 1], "x1": [1, 1]})
+    with pytest.raises(ResultError, match="a list of points needs a list of results, got"):
+        opt.tell([[0, 1], [1, 1]], frame)
+    with pytest.raises(ResultError, match="values: 'x1' is a variable of the space"):
+        opt.tell(frame, "x1")
+    assert opt.observations == []

@@ -395,7 +395,13 @@ def _corrections(
         told = known.told.get(result.row.astype(np.int16).tobytes())
         if told is None:
             raise MercboError(f"{corrected.name}, line {result.line}: has no result to correct")
-        if told != [result.value]:
+        if len(told) > 1 and result.value not in told:
+            raise MercboError(
+                f"{corrected.name}, line {result.line}: the design has {len(told)} results, and a "
+                "table cannot say which of them to correct; --point with --value puts one in the "
+                "place of all"
+            )
+        if result.value not in told:
             changes.append((study.space.points(result.row[np.newaxis])[0], result.value))
     if reading.problems:
         raise MercboError("nothing was corrected")

@@ -7,13 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mercbo.errors import StateError
+from mercbo.errors import SettingError, SpaceError, StateError
 from mercbo.lab.notes import Notes
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 
 TARGET = "result"
 SQLITE = b"SQLite format 3\0"
+
+
+# Columns of the tables that a study writes and reads which are neither variables nor results.
+RESERVED = ("plate", "well", "design", "std", "state")
+
+
+def check_names(space: Space, target: str) -> None:
+    """Refuse names by which the columns of a table could be taken for one another."""
+    taken = [name for name in space.names if name in RESERVED]
+    if taken:
+        raise SpaceError(
+            f"a variable cannot be named {taken[0]!r} in a study: its tables have a column of that "
+            f"name with another meaning (as {', '.join(map(repr, RESERVED))}); call it otherwise"
+        )
+    if not target.strip() or target in RESERVED:
+        raise SettingError(f"target={target!r} cannot be the name of the column of results")
+    if target in space.variables:
+        raise SettingError(
+            f"target={target!r} is a variable; the results need a column of their own"
+        )
 
 
 def url_of(path: str | os.PathLike[str]) -> str:
@@ -55,6 +75,7 @@ class Study:
         **settings: Any,
     ) -> Study:
         """Begin a study in a new file."""
+        check_names(space, target)
         file = Path(path)
         if file.exists():
             raise StateError(f"{file}: exists already; choose another name, or go on with it")

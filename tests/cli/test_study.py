@@ -138,6 +138,21 @@ def test_corrections_by_table_and_by_hand(made) -> None:
     assert "either a table or --point" in made("amend", "s.db", code=1).stderr
 
 
+def test_a_table_of_corrections_leaves_replicates_alone(made) -> None:
+    made("ask", "s.db", "-k", 2, "--out", "p.csv")
+    filled("p.csv", "r.csv")
+    made("tell", "s.db", "r.csv")
+    filled("p.csv", "again.csv", lambda rows: rows[0].__setitem__(-1, "55,5"))
+    made("tell", "s.db", "again.csv", "--replicates")
+    before = made("status", "s.db", "--json").json["results"]
+    # nothing is wrong in it
+    assert made("amend", "s.db", "r.csv", "--json").json == {"amended": 0}
+    assert made("status", "s.db", "--json").json["results"] == before
+    filled("p.csv", "c.csv", lambda rows: rows[0].__setitem__(-1, "99,5"))
+    assert "cannot say which of them to correct" in made("amend", "s.db", "c.csv", code=1).stderr
+    assert made("status", "s.db", "--json").json["results"] == before
+
+
 def test_cancelling(made) -> None:
     made("ask", "s.db", "-k", 6, "--out", "p.csv")
     assert "2 designs cancelled, 4 pending" in made("cancel", "s.db", "1", "3-3").stdout

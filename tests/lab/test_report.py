@@ -81,7 +81,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Study:
         [Forbid({HOSTILE: "</style>", "n": 3})],
     )
     path = tmp_path_factory.mktemp("report") / "hostile.db"
-    made = Study.create(path, space, target=HOSTILE, title=HOSTILE, seed=0)
+    made = Study.create(path, space, target=f"{HOSTILE} result", title=HOSTILE, seed=0)
     points = made.optimizer.ask(6)
     made.optimizer.tell(points, [1.0, 2.0, 3.0, None, 4.0, 5.0])
     made.optimizer.ask(2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mercbo import Space, StateError
+from mercbo import Binary, MercboError, Space, StateError
 from mercbo.lab.notes import Notes, design_key
 from mercbo.lab.study import TARGET, Study
 
@@ -55,3 +55,21 @@ def test_notes_of_a_broken_file_are_an_error_with_its_name(tmp_path: Path) -> No
     (tmp_path / "b.db").write_bytes(b"no database at all, of more than a hundred bytes" * 3)
     with pytest.raises(StateError, match=r"b\.db: its notes cannot be used"):
         Notes(tmp_path / "b.db").kept()
+
+
+@pytest.mark.parametrize(
+    ("variable", "target", "message"),
+    [
+        ("std", "y", "a variable cannot be named 'std' in a study"),
+        ("design", "y", "a variable cannot be named 'design' in a study"),
+        ("a", "", "target='' cannot be the name of the column of results"),
+        ("a", "plate", "target='plate' cannot be the name"),
+        ("a", "a", "target='a' is a variable"),
+    ],
+)
+def test_names_that_tables_use_otherwise_are_refused(
+    variable: str, target: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(MercboError, match=message):
+        Study.create(tmp_path / "s.db", Space({variable: Binary()}), target=target)
+    assert not (tmp_path / "s.db").exists()

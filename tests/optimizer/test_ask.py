@@ -1,5 +1,8 @@
 """What ask promises: law 5, the initial design, large spaces and the direction."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from support.optimizer import (
@@ -274,3 +277,20 @@ def test_the_optimum_of_a_quadratic_is_found_in_half_the_space(direction, wanted
     run(opt, 18)
     every = [score(space, p) for p in space.points(space.enumerate_rows())]
     assert opt.best.value == wanted(every)
+
+
+def test_threads_that_share_an_optimizer_get_different_points() -> None:
+    opt = Optimizer(Space.binary(10), seed=0, n_initial=3)
+    opt.tell(opt.ask(5), [1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def step(number: int) -> tuple:
+        point = opt.ask()
+        opt.tell(point, float(number))
+        return tuple(point.values())
+
+    with ThreadPoolExecutor(4) as pool:
+        points = list(pool.map(step, range(12)))
+    assert len(set(points)) == 12
+    assert len(opt.observations) == 17
+    assert opt.pending == []
+    assert copy.deepcopy(opt).ask() == opt.ask()
