@@ -129,7 +129,8 @@ def _read_csv(file: Path) -> tuple[list[tuple[int, list[Cell]]], bool]:
 
 
 def _rows_of(name: str, text: TextIO) -> tuple[list[tuple[int, list[Cell]]], bool]:
-    """Every row that is not empty, with its line, and whether commas are no delimiters."""
+    """Every row that is not empty, with its line, and whether a comma is the decimal point: where
+    semicolons separate. Tabs say nothing of it."""
     lines = _checked(name, text)
     opening = list(itertools.islice(_until_filled(lines), MOST_ROWS))
     first = opening[0].strip() if opening else ""
@@ -150,7 +151,7 @@ def _rows_of(name: str, text: TextIO) -> tuple[list[tuple[int, list[Cell]]], boo
             _check_counts(name, len(rows), cells)
     except csv.Error as error:
         raise TableError(f"{name}, line {start}: not a row of a table ({error})") from None
-    return rows, delimiter != ","
+    return rows, delimiter == ";"
 
 
 def _check_counts(name: str, rows: int, cells: int) -> None:

@@ -37,7 +37,7 @@ def test_every_form_of_a_table_is_read(form: str, tmp_path: Path) -> None:
     table = read_table(file)
     found = [{name: cell or "" for name, cell in line.cells.items()} for line in table.lines]
     assert found == WANTED
-    assert table.decimal_comma == (form not in ("plain", "a mark"))
+    assert table.decimal_comma == (form not in ("plain", "a mark", "tabs", "UTF-16"))
 
 
 def test_lines_are_numbered_as_in_the_file(tmp_path: Path) -> None:
@@ -187,3 +187,12 @@ def test_a_file_is_written_whole_or_not_at_all(
         write_table(file, ["a"], [[2]])
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(("delimiter", "comma"), [(";", True), ("\t", False), (",", False)])
+def test_only_semicolons_tell_that_a_comma_is_the_decimal_point(
+    delimiter: str, comma: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(delimiter.join(["n", "y"]) + "\n" + delimiter.join(["1", '"1,250"']) + "\n")
+    assert read_table(path).decimal_comma == comma
