@@ -33,8 +33,8 @@ def _read(
         if is_listed(given) and not isinstance(given, (str, bytes)):
             raise ResultError(f"one point takes one {what}, a list came: {given!r}")
         return np.array([convert(given, "" if what == "result" else f"{what}: ")])
-    tabular = getattr(given, "ndim", 1) > 1 or hasattr(given, "columns")
-    if isinstance(given, (str, bytes, Mapping, Set)) or tabular or not is_listed(given):
+    framed = hasattr(given, "columns")  # whose items are the names of its columns
+    if isinstance(given, (str, bytes, Mapping, Set)) or framed or not is_listed(given):
         raise ResultError(f"a list of points needs a list of {what}s, got {given!r}")
     listed = list(given)  # type: ignore[call-overload]
     if len(listed) != count:
