@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from mercbo.campaign import Campaign, Evaluation, Plan, Result
-from mercbo.errors import SettingError, StateError, choose
+from mercbo.errors import SettingError, StateError, choose, whole
 from mercbo.executors import Objective, as_pool
 from mercbo.optimizer import Optimizer
 from mercbo.progress import reporter
@@ -143,9 +141,9 @@ def _planned(
     for name, called in (("f", f), ("callback", callback)):
         if not callable(called) and not (name == "callback" and called is None):
             raise SettingError(f"{name}={called!r} cannot be called")
-    budget, retries = _whole("budget", budget, 1), _whole("retries", retries, 0)
+    budget, retries = whole("budget", budget), whole("retries", retries, least=0)
     if batch is not None:
-        batch = _whole("batch", batch, 1)
+        batch = whole("batch", batch)
     number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
     if timeout is not None and not (number and timeout > 0):
         raise SettingError(f"timeout={timeout!r} is not a number of seconds above 0")
@@ -153,12 +151,6 @@ def _planned(
         timeout = None
     choose("adopt", adopt, ["gone", "all", "none"])
     return Plan(f, budget, batch, timeout, retries, callback, adopt)
-
-
-def _whole(name: str, given: object, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
-        raise SettingError(f"{name}={given!r} is not a whole number of at least {least}")
-    return int(given)
 
 
 def _optimizer(space: Space, storage: str | None, settings: dict[str, Any]) -> Optimizer:

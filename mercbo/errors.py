@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class MercboError(Exception):
@@ -65,6 +66,13 @@ def choose(option: str, came: object, choices: Iterable[str]) -> str:
     if isinstance(came, str) and came in known:
         return came
     raise SettingError(f"{option}={came!r} is not one of {known}{hint(came, known)}")
+
+
+def whole(option: str, came: object, *, least: int = 1) -> int:
+    """`came` as an int, else a `SettingError`; NumPy's integers are whole numbers, booleans not."""
+    if isinstance(came, bool) or not isinstance(came, Integral) or came < least:
+        raise SettingError(f"{option}={came!r} is not a whole number of at least {least}")
+    return int(came)
 
 
 def hint(came: object, known: Iterable[object]) -> str:

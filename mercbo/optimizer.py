@@ -39,6 +39,7 @@ from mercbo.errors import (
     SpaceExhausted,
     StateError,
     choose,
+    whole,
 )
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.executors import as_pool
@@ -170,7 +171,7 @@ class Optimizer:
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = _default_initial(len(space))
         if n_initial is not None:
-            self.n_initial = _count("n_initial", n_initial)
+            self.n_initial = whole("n_initial", n_initial)
         _check_fit_together(self.model, space)
         self._sampler = backends.resolve(backend)
         self._entropy = _entropy(seed)
@@ -414,7 +415,7 @@ class Optimizer:
         (With an exact solver, and with `diversity`, a point's problem depends on the points before
         it; these are solved here.)
         """
-        count = 1 if k is None else _count("k", k)
+        count = 1 if k is None else whole("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
         options: dict[str, Any] = {"diversity": self._distance(diversity)}
@@ -457,7 +458,7 @@ class Optimizer:
 
     def _distance(self, diversity: int) -> int:
         """In how many variables points are to differ, if they can."""
-        wanted = _count("diversity", diversity)
+        wanted = whole("diversity", diversity)
         most = int((self.space.sizes > 1).sum())
         if wanted > max(most, 1):
             raise SettingError(f"diversity={wanted}: points of the space differ in at most {most}")
@@ -703,8 +704,8 @@ class Optimizer:
             mark(space.feasible_rows(state[name])) for name in ("failed", "pending", "retries")
         )
         history = replace(opt._history, failed=failed, pending=pending, retries=retries)
-        asked = _count("asked", state["asked"], least=0)
-        _count("entropy", state["entropy"], least=0)
+        asked = whole("asked", state["asked"], least=0)
+        whole("entropy", state["entropy"], least=0)
         fit = Fit.from_dict(state["fit"]) if state["fit"] else None
         opt._check_fit(fit)
         opt._state = State(history, asked, fit, bool(state["fresh"]))
@@ -801,15 +802,9 @@ def _default_initial(variables: int) -> int:
     return min(max(variables, FEWEST_INITIAL), MOST_INITIAL)
 
 
-def _count(name: str, given: int | None, *, least: int = 1) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
-        raise SettingError(f"{name}={given!r} is not a whole number of at least {least}")
-    return int(given)
-
-
 def _entropy(seed: int | None) -> int:
     if seed is None:
         drawn = np.random.SeedSequence().entropy
         assert isinstance(drawn, int)
         return drawn
-    return _count("seed", seed, least=0)
+    return whole("seed", seed, least=0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mercbo.errors import SettingError, SpaceError, StateError
 from mercbo.lab.notes import Notes
+from mercbo.lab.results import PLATE_COLUMNS
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 
@@ -17,7 +18,7 @@ SQLITE = b"SQLite format 3\0"
 
 
 # Columns of the tables that a study writes and reads which are neither variables nor results.
-RESERVED = ("plate", "well", "design", "std", "state")
+RESERVED = (*PLATE_COLUMNS, "std", "state")
 
 
 def check_names(space: Space, target: str) -> None:
