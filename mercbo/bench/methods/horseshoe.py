@@ -76,9 +76,9 @@ def draw_beta(
         # u ~ N(0, D), v ~ N(X u, I); beta = u + D X' (X D X' + I)^-1 (y - v), over sigma
         u = np.sqrt(prior) * rng.standard_normal(len(prior))
         v = X @ u + rng.standard_normal(len(y))
-        weighted = X * prior
-        system = cho_factor(weighted @ X.T + np.eye(len(y)), lower=True, overwrite_a=True)
-        return np.asarray(root * (u + weighted.T @ cho_solve(system, y / root - v)))
+        half = X * np.sqrt(prior)  # a product with its own transpose takes half the time
+        system = cho_factor(half @ half.T + np.eye(len(y)), lower=True, overwrite_a=True)
+        return np.asarray(root * (u + prior * (X.T @ cho_solve(system, y / root - v))))
     factor = np.linalg.cholesky(square + np.diag(1.0 / prior))
     half = solve_triangular(factor, X.T @ y, lower=True)
     noise = root * rng.standard_normal(len(prior))
