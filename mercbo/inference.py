@@ -35,6 +35,7 @@ from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.warp import IDENTITY, Warp, as_name
+from mercbo.windows import Windows, components
 
 log = logging.getLogger(__name__)
 
@@ -81,18 +82,23 @@ class Hyper:
     amplitude: float
     noise: float
     mean: float
+    # where variables act together with their neighbours
+    windows: Windows | None = None
 
     @property
-    def covariance(self) -> tuple[bytes, float, float]:
+    def covariance(self) -> tuple[bytes, float, float, Windows | None]:
         """What a covariance depends on, as a key."""
-        return self.beta.tobytes(), self.amplitude, self.noise
+        return self.beta.tobytes(), self.amplitude, self.noise, self.windows
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "beta": self.beta.tolist()}
+        windows = None if self.windows is None else vars(self.windows)
+        return {**vars(self), "beta": self.beta.tolist(), "windows": windows}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Hyper:
-        return cls(**{**data, "beta": np.array(data["beta"], dtype=np.float64)})
+        beta, windows = np.array(data["beta"], dtype=np.float64), data.get("windows")
+        windows = None if windows is None else Windows(**windows)
+        return cls(**{**data, "beta": beta, "windows": windows})
 
 
 @dataclass(frozen=True)
@@ -267,12 +273,17 @@ def inside_bounds(z: Floats) -> bool:
 
 
 def climb(
-    data: Data, start: Floats, iterations: int, *, density: Density = log_density
+    data: Data,
+    start: Floats,
+    iterations: int,
+    *,
+    density: Density = log_density,
+    bounds: Floats | None = None,
 ) -> tuple[float, Floats]:
     """L-BFGS from `start`; the density reached and where. A start that breaks down is lost."""
     from scipy.optimize import minimize
 
-    bounds = bounds_of(len(start) - 2)
+    bounds = bounds_of(len(start) - 2) if bounds is None else bounds
     low, high = bounds.T
 
     def loss(z: Floats) -> tuple[float, Floats]:
@@ -359,9 +370,17 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
 def full_factor(data: Data, hyper: Hyper) -> Factor:
     """The factor of the covariance of what is observed, of all orders."""
     kernel, tables = data.kernel, data.kernel.log_tables(hyper.beta)
+    more = [
+        (each.amplitude, kernel.log_tables(each.beta))
+        for each in components(kernel, hyper.beta, hyper.windows)
+    ]
 
     def covariance(part: slice) -> Floats:
-        return hyper.amplitude * kernel.gram(tables, data.rows[part], data.hot[: part.stop])
+        rows, hot = data.rows[part], data.hot[: part.stop]
+        whole = hyper.amplitude * kernel.gram(tables, rows, hot)
+        for amplitude, own in more:
+            whole += amplitude * kernel.gram(own, rows, hot)
+        return whole
 
     return data.factors.factor(
         ("full", *hyper.covariance), data.rows, data.noise(hyper.noise), covariance

@@ -15,6 +15,7 @@ from mercbo.inference import Data, Fit, Hyper, fit_hmc, fit_map, log_evidence, p
 from mercbo.interactions import Stated, checked
 from mercbo.slicing import fit_slice
 from mercbo.warp import LOGS, NAMES
+from mercbo.windowed import fit_warm, with_windows
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,11 @@ class Model:
         "learn": where the fit says that the landscape is rugged, Thompson draws are minimised
         within reach of the best point only, as far as the model's correlations go; where most of
         what is tried far off fails, within a few changes. "none": on the whole space.
+    windows
+        "learn": where the evidence says that variables act together with their neighbours in the
+        order of the space, as letters of a sequence or stages of a process do, the kernel gets a
+        term for each neighbourhood. "none": all pairs of variables are alike beforehand. Learned
+        for the default inference, posterior, order and weights only, and without symmetries.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -79,6 +85,7 @@ class Model:
     failures: str = "learn"
     warp: str = "learn"
     trust: str = "learn"
+    windows: str = "learn"
     interactions: Stated | None = None
     terms: int | None = None
 
@@ -91,6 +98,7 @@ class Model:
         choose("weights", self.weights, ["identity", "hierarchical"])
         choose("warp", self.warp, ["learn", "none"])
         choose("trust", self.trust, ["learn", "none"])
+        choose("windows", self.windows, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
@@ -121,6 +129,7 @@ class Model:
             failures="ignore",
             warp="none",
             trust="none",
+            windows="none",
         )
 
     @property
@@ -135,15 +144,29 @@ class Model:
         if previous is not None and previous.seen == 0:
             previous = None
         was = name = previous.warp if previous else None
-        fitted = self._fit(data.warped(name), previous, rng)
         due = previous is None or previous.is_due(len(data)) or is_strained(data.warped(name).y)
+        before = previous.hypers[0] if previous and previous.hypers[0].windows else None
+        if previous is not None and before is not None:
+            if not due:
+                return fit_warm(data.warped(name), previous)
+            previous = replace(previous, hypers=(replace(before, windows=None),))
+        fitted = self._fit(data.warped(name), previous, rng)
         if self.warp == "learn" and due:
             # robust families are tried only where there are wild results
             names = NAMES if is_strained(data.y) else LOGS
             name = likeliest(data, fitted.hypers[0], names)
             if name != was:
                 fitted = self._fit(data.warped(name), None, rng)
+        if self.learns_windows and due:
+            fitted = with_windows(data.warped(name), fitted, before)
         return replace(fitted, warp=name)
+
+    @property
+    def learns_windows(self) -> bool:
+        plain = (self.inference, self.posterior, self.weights, self.order) == (
+            "map", "projected", "identity", 2,
+        )  # fmt: skip
+        return self.windows == "learn" and plain and self.interactions is None
 
     def _fit(self, data: Data, previous: Fit | None, rng: np.random.Generator) -> Fit:
         if self.inference == "slice":

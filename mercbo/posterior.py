@@ -53,8 +53,17 @@ from mercbo.higher import Terms, WithTerms, select
 from mercbo.inference import Data, Hyper, full_factor
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
-from mercbo.prediction import Predictor
-from mercbo.samples import GeneralSample, Higher, KernelSum, Lift, QuadraticSample, Sample
+from mercbo.prediction import Covariance, Predictor
+from mercbo.samples import (
+    GeneralSample,
+    Higher,
+    KernelSum,
+    KernelSums,
+    Lift,
+    QuadraticSample,
+    Sample,
+)
+from mercbo.windows import components
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -67,6 +76,19 @@ TOGETHER = 8
 # terms; and with it the white noise (N,) of its part above.
 Prior = Coefficients | WithTerms | Floats
 Begun = tuple[Prior, Floats]
+
+
+class Window:
+    """The kernel of one window (`windows.py`), with the weights of its features over those of the
+    kernel of all variables."""
+
+    def __init__(self, kernel: Kernel, beta: Floats, amplitude: float, w: Floats, scale: float):
+        self.amplitude = amplitude
+        self.tables = kernel.log_tables(beta)
+        self.w = kernel.weights(beta)
+        self.scale = float(amplitude * np.exp(kernel.log_scale(self.w)))  # its W0
+        self.share = self.scale / scale
+        self.ratio = self.w / w  # (D,)
 
 
 class Posterior:
@@ -87,6 +109,10 @@ class Posterior:
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
+        self.windows = [
+            Window(self.kernel, each.beta, each.amplitude, self.w, self.scale)
+            for each in components(self.kernel, hyper.beta, hyper.windows)
+        ]
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
@@ -103,7 +129,11 @@ class Posterior:
         if self.model.interactions is not None:
             return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
         if self.model.terms is None:
-            return self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+            drawn = self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
+            for window in self.windows:
+                own = window.w, window.scale, self.model.order
+                drawn += self.kernel.truncated_gram(*own, rows, hot)
+            return drawn
         left = self._kept.products(single(self.kernel, w, rows))
         right = self._kept.products(single_of_hot(self.kernel, w, hot))
         return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
@@ -121,6 +151,8 @@ class Posterior:
         if self.model.posterior == "truncated":
             return self._low(rows, hot, self.spread)
         full = self.hyper.amplitude * self.kernel.gram(self.tables, rows, hot)
+        for window in self.windows:
+            full += window.amplitude * self.kernel.gram(window.tables, rows, hot)
         if self.model.weights == "hierarchical":
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
@@ -185,10 +217,10 @@ class Posterior:
     def predictor(self, results: Floats) -> Predictor:
         """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
-        return Predictor(
-            self.kernel, self.tables, self.hyper.amplitude, self.hyper.mean, self.data.hot,
-            self._sigma, alpha,
-        )  # fmt: skip
+        terms = [(self.tables, self.hyper.amplitude)]
+        terms += [(window.tables, window.amplitude) for window in self.windows]
+        covariances = [Covariance(self.kernel, *term, self.data.hot) for term in terms]
+        return Predictor(covariances, self.hyper.mean, self._sigma, alpha)
 
     def awaiting(self, pending: Rows) -> Predictor:
         """Moments of the full process with awaited results at their means, which changes only
@@ -213,7 +245,10 @@ class Posterior:
     def _variance(self, rows: Rows) -> Floats:
         """(R,): prior variance."""
         if self.model.posterior == "projected" and self.model.weights == "identity":
-            return self.hyper.amplitude * self.kernel.diagonal(self.tables, rows)
+            variance = self.hyper.amplitude * self.kernel.diagonal(self.tables, rows)
+            for window in self.windows:
+                variance += window.amplitude * self.kernel.diagonal(window.tables, rows)
+            return variance
         hot = self.kernel.onehot(rows)
         blocks = [
             np.diag(self._covariance(rows[i : i + CHUNK], hot[i : i + CHUNK]))
@@ -293,7 +328,7 @@ class Posterior:
         self, prior: Coefficients, v: Floats, theta: Floats | None = None
     ) -> Sample:
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
-        low = prior + self._data_coefficients(v, self.spread, self._pair_spread) + mean
+        low = prior + self._data_coefficients(v, self._main_spread, self._pair_spread) + mean
         higher = rest_of_higher = None
         if theta is not None:
             told = self.scale * (self._kept_at_data.T @ v)
@@ -301,13 +336,23 @@ class Posterior:
             rest_of_higher = Higher(self.kernel, self.w, self._kept, theta)
         if not self.model.refines:
             return QuadraticSample(self.kernel, self.w, low, low, None, higher=higher)
-        plain = (self._pair_spread > 0).astype(np.float64)
-        rest = low - self._data_coefficients(v, np.ones_like(self.w), plain)
+        rest = low - self._data_coefficients(v, *self._full_spread)
         return QuadraticSample(
             self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
         )
 
-    def _kernel_sum(self, v: Floats) -> KernelSum:
+    def _kernel_sum(self, v: Floats) -> KernelSum | KernelSums:
+        """k(x, X) v, of all orders."""
+        whole = self._whole_sum(v)
+        if not self.windows:
+            return whole
+        own = [
+            KernelSum(self.kernel, window.tables, self.data.hot, window.amplitude * v)
+            for window in self.windows
+        ]
+        return KernelSums([whole, *own])
+
+    def _whole_sum(self, v: Floats) -> KernelSum:
         images = self.kernel.images(self.data.rows)
         hot = self.data.hot
         if len(images) > 1:
@@ -343,7 +388,28 @@ class Posterior:
         """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
         if self.model.order == 1:
             return np.zeros((len(self.w), len(self.w)))
-        return self._pairs * np.outer(self.spread, self.spread)
+        spread = np.outer(self.spread, self.spread)
+        for window in self.windows:
+            spread += window.share * np.outer(window.ratio, window.ratio)
+        return self._pairs * spread
+
+    @cached_property
+    def _main_spread(self) -> Floats:
+        """(D,): prior variance of each coefficient of one factor over W0."""
+        more = [window.share * window.ratio for window in self.windows]
+        return np.asarray(sum(more, self.spread))
+
+    @property
+    def _constant_spread(self) -> float:
+        """Prior variance of the constant over W0."""
+        return 1.0 + sum(window.share for window in self.windows)
+
+    @property
+    def _full_spread(self) -> tuple[Floats, Floats]:
+        """(D,) and (D, D): the same of what the kernel of all orders says of orders <= m."""
+        if self.model.weights == "identity":
+            return self._main_spread, self._pair_spread
+        return np.ones_like(self.w), (self._pair_spread > 0).astype(np.float64)
 
     @cached_property
     def _pairs(self) -> Mask:
@@ -352,8 +418,8 @@ class Posterior:
 
     def _prior_coefficients(self, rng: np.random.Generator) -> Coefficients:
         root, d = self._root, len(self.w)
-        constant = float(root * rng.standard_normal())
-        main = root * np.sqrt(self.spread) * rng.standard_normal(d)
+        constant = float(root * np.sqrt(self._constant_spread) * rng.standard_normal())
+        main = root * np.sqrt(self._main_spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
         pair = root * np.sqrt(self._pair_spread) * (upper + upper.T)
         return Coefficients(constant, *self.kernel.symmetrised(main, pair))
@@ -363,7 +429,8 @@ class Posterior:
         singles = self._singles
         main = self.scale * spread * (singles.T @ v)
         pair = self.scale * pairs * ((singles * v[:, np.newaxis]).T @ singles)
-        return Coefficients(float(self.scale * v.sum()), *self.kernel.symmetrised(main, pair))
+        constant = float(self.scale * self._constant_spread * v.sum())
+        return Coefficients(constant, *self.kernel.symmetrised(main, pair))
 
     @cached_property
     def _terms(self) -> int:

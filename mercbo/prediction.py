@@ -34,24 +34,21 @@ CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class Predictor:
-    """A Gaussian process with product kernel, given results at the rows of `hot`."""
+class Covariance:
+    """A product kernel of some amplitude, between points and the results at the rows of `hot`."""
 
     kernel: Kernel
     tables: Sequence[Floats]
     amplitude: float
-    mean: float
     hot: Floats  # (N, L)
-    sigma: Factor
-    alpha: Floats  # (N, S)
 
     def at(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Means (R, S) and variance (R,)."""
+        """With the results (R, N), and with themselves (R,)."""
         cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
-        return self._moments(cross, self.amplitude * self.kernel.diagonal(self.tables, rows))
+        return cross, self.amplitude * self.kernel.diagonal(self.tables, rows)
 
     def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
-        """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
+        """The same (M, N) and (M,) of rows[which], one variable at the value of a level."""
         old = self.kernel.held(rows)[which, self.kernel.level_variable[level]]
         moved = np.zeros((len(which), len(self.hot)))
         for hot, factors in self._images:
@@ -61,8 +58,7 @@ class Predictor:
             moved /= len(self._images) * self._roots
             moved /= self._roots_around(rows, which, level)[:, np.newaxis]
         own = self.amplitude * self.kernel.diagonal(self.tables, rows)
-        diagonal = own[which] * np.exp(self._own[level] - self._own[old])
-        return self._moments(moved, diagonal)
+        return moved, own[which] * np.exp(self._own[level] - self._own[old])
 
     def _roots_around(self, rows: Rows, which: Index, level: Index) -> Floats:
         # between a neighbour and its image several factors have changed
@@ -75,11 +71,6 @@ class Predictor:
     def _roots(self) -> Floats | None:
         """What covariances with each result are divided by where there are symmetries."""
         return self.kernel.roots(self.tables, self.kernel.rows_of(self.hot))
-
-    def _moments(self, cross: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
-        half = self.sigma.half_solve(cross.T)
-        variance = diagonal - np.einsum("nr,nr->r", half, half)
-        return self.mean + cross @ self.alpha, np.maximum(variance, 0.0)
 
     @cached_property
     def _images(self) -> list[tuple[Floats, Floats]]:
@@ -100,6 +91,33 @@ class Predictor:
         for part, table in zip(self.kernel.parts, self.tables, strict=True):
             out[part.levels] = np.einsum("vkk->vk", table)
         return out
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A Gaussian process whose covariance is the sum of some, given results."""
+
+    covariances: Sequence[Covariance]
+    mean: float
+    sigma: Factor
+    alpha: Floats  # (N, S)
+
+    def at(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Means (R, S) and variance (R,)."""
+        return self._moments([each.at(rows) for each in self.covariances])
+
+    def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
+        """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
+        return self._moments([each.around(rows, which, level) for each in self.covariances])
+
+    def _moments(self, parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        cross, diagonal = parts[0]
+        for more_cross, more_diagonal in parts[1:]:
+            cross += more_cross
+            diagonal += more_diagonal
+        half = self.sigma.half_solve(cross.T)
+        variance = diagonal - np.einsum("nr,nr->r", half, half)
+        return self.mean + cross @ self.alpha, np.maximum(variance, 0.0)
 
 
 class MomentScore(ABC):

@@ -70,6 +70,20 @@ class KernelSum:
 
 
 @dataclass(frozen=True)
+class KernelSums:
+    """Several of these added up."""
+
+    parts: Sequence[KernelSum]
+
+    def value(self, rows: Rows) -> Floats:
+        return np.asarray(sum(part.value(rows) for part in self.parts))
+
+    def neighbours(self, rows: Rows) -> Floats:
+        """(P, L)."""
+        return np.asarray(sum(part.neighbours(rows) for part in self.parts))
+
+
+@dataclass(frozen=True)
 class Lift:
     """From h to the function that the model describes: x -> mean + (h(x) - mean) / r(x)."""
 
@@ -174,7 +188,7 @@ class QuadraticSample:
     w: Floats
     low: Coefficients
     rest: Coefficients
-    data_part: KernelSum | None
+    data_part: KernelSum | KernelSums | None
     lift: Lift | None = None
     higher: Higher | None = None
     higher_rest: Higher | None = None
