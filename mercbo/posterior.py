@@ -51,6 +51,7 @@ from mercbo.features import (
 )
 from mercbo.higher import Terms, WithTerms, select
 from mercbo.inference import Data, Hyper, full_factor
+from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Covariance, Predictor

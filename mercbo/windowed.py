@@ -160,6 +160,4 @@ def fit_warm(data: Data, previous: Fit) -> Fit:
 
 
 def climbed(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
-    return climb(
-        data, start, iterations, density=windowed_density, bounds=bounds(data.kernel)
-    )
+    return climb(data, start, iterations, density=windowed_density, bounds=bounds(data.kernel))

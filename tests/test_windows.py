@@ -1,0 +1,132 @@
+"""Windows: a sum of diffusion kernels, with the laws of one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.moments import exact_moments
+
+from mercbo import Binary, Categorical, Integer, Model, Ordinal, Space
+from mercbo.encoding import Encoding
+from mercbo.features import mercer, mercer_terms, single
+from mercbo.inference import Data, Hyper
+from mercbo.kernel import Kernel
+from mercbo.posterior import Posterior
+from mercbo.samples import neighbours_of
+from mercbo.windows import Windows, components, contrasts, count, distances, sight
+
+SPACES = {
+    "binary": Space.binary(6),
+    "mixed": Space({"a": Categorical(range(3)), "b": Ordinal(range(3)), "c": Binary()}),
+    "coded": Space({"a": Categorical(range(4), encoding="binary"), "b": Binary(), "c": Binary()}),
+    "with one value": Space({"a": Binary(), "b": Integer(3, 3), "c": Categorical(list("xyz"))}),
+}
+WINDOWS = Windows(amplitude=0.8, sharpness=2.5, reach=0.4)
+
+
+@pytest.fixture(params=SPACES, ids=list(SPACES))
+def space(request: pytest.FixtureRequest) -> Space:
+    return SPACES[request.param]
+
+
+def setting(space: Space, make_data) -> tuple[Data, Hyper]:
+    data = make_data(space, 9)
+    beta = np.random.default_rng(1).uniform(0.1, 0.8, data.kernel.n)
+    return data, Hyper(beta, amplitude=1.7, noise=0.05, mean=0.3, windows=WINDOWS)
+
+
+def terms_of(kernel: Kernel, hyper: Hyper) -> list[tuple[np.ndarray, float]]:
+    """Beta and amplitude of each kernel of the sum."""
+    more = components(kernel, hyper.beta, hyper.windows)
+    return [(hyper.beta, hyper.amplitude), *((each.beta, each.amplitude) for each in more)]
+
+
+def variances(kernel: Kernel, hyper: Hyper, order: int) -> np.ndarray:
+    """The prior variance of every Mercer term of order <= `order`: that of each kernel added up."""
+    total = 0.0
+    for beta, amplitude in terms_of(kernel, hyper):
+        w = kernel.weights(beta)
+        scale = amplitude * np.exp(kernel.log_scale(w))
+        terms = mercer_terms(kernel.factor_of, order)
+        total = total + scale * np.concatenate([w[t].prod(axis=1) for t in terms])
+    return np.asarray(total)
+
+
+def features(kernel: Kernel, rows: np.ndarray, order: int) -> np.ndarray:
+    plain = single(kernel, np.ones(kernel.features), rows)
+    return mercer(plain, kernel.factor_of, order)
+
+
+def test_a_window_sees_what_is_near_its_centre() -> None:
+    kernel = Kernel(Encoding(Space.binary(25)))
+    away = distances(kernel)
+    assert away.shape == (13, 25)
+    seen = sight(away, 0.5)
+    np.testing.assert_allclose(seen.sum(axis=1), 1.0)
+    assert (seen.argmax(axis=1) == np.arange(0, 25, 2)).all()
+    np.testing.assert_allclose(seen[3, 8] / seen[3, 6], 0.25)
+    each = contrasts(kernel, np.full(25, 0.1), WINDOWS)
+    # the sharpness says how far apart points are that differ everywhere
+    np.testing.assert_allclose(each.sum(axis=1), 2.5 * 25 * 0.1)
+
+
+@pytest.mark.parametrize(("variables", "windows"), [(6, 6), (20, 12), (40, 20), (90, 24)])
+def test_there_are_a_few_windows(variables: int, windows: int) -> None:
+    assert count(Kernel(Encoding(Space.binary(variables)))) == windows
+
+
+def test_law_1_all_features_together_are_the_kernel(space: Space, make_data) -> None:
+    data, hyper = setting(space, make_data)
+    kernel, rows = data.kernel, space.enumerate_rows()
+    phi = features(kernel, rows, kernel.n)
+    covariance = Posterior(Model(), data, hyper)._covariance(rows, kernel.onehot(rows))
+    np.testing.assert_allclose((phi * variances(kernel, hyper, kernel.n)) @ phi.T, covariance)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_law_3_draws_have_the_moments_of_the_closed_form(space: Space, order, make_data) -> None:
+    data, hyper = setting(space, make_data)
+    kernel, rows = data.kernel, space.enumerate_rows()
+    drawn = Posterior(Model(order=order, refine=False), data, hyper)
+    upsilon = variances(kernel, hyper, order)
+    at_rows = features(kernel, rows, order) * np.sqrt(upsilon)
+    at_data = features(kernel, data.rows, order) * np.sqrt(upsilon)
+    full = drawn._covariance(data.rows, data.hot) + hyper.noise * np.eye(len(data))
+    gain = at_rows @ at_data.T @ np.linalg.inv(full)
+    mean = hyper.mean + gain @ (data.y - hyper.mean)
+    cov = at_rows @ at_rows.T - gain @ at_data @ at_rows.T
+    found = exact_moments(lambda rng: drawn.draw(rng=rng).value(rows))
+    for moment, wanted in zip(found, (mean, cov), strict=True):
+        np.testing.assert_allclose(moment, wanted, atol=1e-9)
+
+
+def test_paths_have_the_mean_of_the_process(space: Space, make_data) -> None:
+    data, hyper = setting(space, make_data)
+    rows, posterior = space.enumerate_rows(), Posterior(Model(), data, hyper)
+    mean, _ = exact_moments(lambda rng: posterior.draw(rng=rng).path(rows))
+    np.testing.assert_allclose(mean, posterior.predict(rows)[0], atol=1e-9)
+
+
+def test_neighbours_are_as_if_each_were_looked_at(space: Space, make_data) -> None:
+    data, hyper = setting(space, make_data)
+    kernel, posterior = data.kernel, Posterior(Model(), data, hyper)
+    rows = space.sample_rows(4, rng=np.random.default_rng(3))
+    moved = neighbours_of(kernel, rows)
+    sample = posterior.draw(rng=np.random.default_rng(4))
+    np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved))
+    predictor = posterior.predictor(data.y[:, np.newaxis])
+    which, level = np.divmod(np.arange(len(moved)), kernel.levels)
+    for found, wanted in zip(
+        predictor.around(rows, which, level), posterior.means(moved, data.y[:, np.newaxis]),
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_a_state_survives_a_file(make_data) -> None:
+    _, hyper = setting(SPACES["mixed"], make_data)
+    again = Hyper.from_dict(hyper.to_dict())
+    assert again.covariance == hyper.covariance
+    assert again.windows == WINDOWS
+    plain = {key: value for key, value in hyper.to_dict().items() if key != "windows"}
+    assert Hyper.from_dict(plain).windows is None  # as saved by version 0.1
