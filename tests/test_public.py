@@ -28,7 +28,7 @@ LAYERS = [
     "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
     "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
     "averaging", "interactions", "features", "higher", "reduction", "linalg",
-    "warp", "inference",
+    "warp", "windows", "inference", "windowed",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
     "quadratic", "design", "trust", "acquisition", "history", "ridges", "mixture", "explanatory",
