@@ -280,7 +280,7 @@ class Batch:
         if changes < history.rows.shape[1]:
             log.debug("most points fail: draws are minimised within %d changes", changes)
             return Trust.within(changes, centres[0], asking.tools.kernel)
-        return Trust.around(centres[0], self.draws.posteriors[0])
+        return Trust.around(centres[0], self.draws.posteriors)
 
     def is_full(self, seen: set[bytes]) -> bool:
         """Whether no point is left that differs enough from the others."""

@@ -391,12 +391,16 @@ def full_factor(data: Data, hyper: Hyper) -> Factor:
 
 
 def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
-    """The last few samples of a chain that goes on as results come in.
+    """The highest density found, and samples around it."""
+    return sampled(data, fit_map(data, previous), previous, rng=rng)
+
+
+def sampled(data: Data, best: Fit, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
+    """`best`, and behind it the last few samples of a chain that goes on as results come in.
 
     A fresh chain, which starts at the MAP, follows every cold fit. While it warms up, and ever
     less after that, the step size follows how likely the moves are to be taken.
     """
-    best = fit_map(data, previous)
     data = data.for_fitting()
     goes_on = previous is not None and previous.step is not None and previous.cold == best.cold
     kept = list(previous.hypers[1:]) if previous is not None and goes_on else []

@@ -61,10 +61,15 @@ class Units:
         return np.asarray(np.minimum(errors, largest) / self.size / self.spread)
 
     def value(self, mean: Floats) -> Floats:
-        return np.asarray(self.sign * (self.centre + self.spread * mean) * self.size)
+        return self._in_units(self.sign * (self.centre + self.spread * mean))
 
     def deviation(self, std: Floats) -> Floats:
-        return np.asarray(self.spread * std * self.size)
+        return self._in_units(self.spread * std)
+
+    def _in_units(self, share: Floats) -> Floats:
+        """Times the size of the results, as far as there are floats."""
+        most = np.finfo(np.float64).max / max(self.size, 1.0)
+        return np.asarray(np.clip(share, -most, most) * self.size)
 
 
 class Surrogate:

@@ -28,6 +28,7 @@ more linear constraint, was tried: it took twice the time and lost all that the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,10 +60,10 @@ class Trust:
     reach: float
 
     @classmethod
-    def around(cls, centre: Rows, posterior: Posterior) -> Trust | None:
-        """None where everything is within reach."""
-        kernel = posterior.kernel
-        cost = _costs(posterior, centre)
+    def around(cls, centre: Rows, posteriors: Sequence[Posterior]) -> Trust | None:
+        """By the correlations of some states, on average; None where everything is within reach."""
+        kernel = posteriors[0].kernel
+        cost = np.mean([_costs(posterior, centre) for posterior in posteriors], axis=0)
         farthest = np.zeros(len(centre))
         np.maximum.at(farthest, kernel.level_variable, cost)
         reach = max(REACH, CHANGES * float(np.median(farthest)))

@@ -151,7 +151,7 @@ def test_pending_points_push_others_away() -> None:
     score = Improvement.of(
         opt._model_of_now().posteriors, opt._history.rows[:0], rng=np.random.default_rng(0)
     )
-    batch = opt.space.rows(opt.ask(4))
+    batch = opt.space.rows(opt.ask(8))
     assert score.path(batch).tolist() != sorted(score.path(batch).tolist())
 
 
@@ -198,7 +198,7 @@ def test_the_acquisition_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-
 
 def test_what_is_improved_on_is_the_lowest_mean_at_a_result() -> None:
     space, rng = Space.binary(8), np.random.default_rng(0)
-    opt = Optimizer(space, seed=0)
+    opt = Optimizer(space, seed=0, model=Model(inference="map"))
     opt.tell(space.sample(20, rng=rng), rng.standard_normal(20), std=[0.5, 0.0] * 10)
     (posterior,) = opt._model_of_now().posteriors
     pending = space.sample_rows(3, rng=rng)

@@ -39,7 +39,7 @@ def smooth(space: Space, size: int = 40) -> Optimizer:
 def trust_of(opt: Optimizer) -> Trust | None:
     values = opt._history.values
     posterior = opt._model_of_now().posteriors[0]
-    return Trust.around(opt._history.rows[int(values.argmin())], posterior)
+    return Trust.around(opt._history.rows[int(values.argmin())], [posterior])
 
 
 @pytest.mark.parametrize("space", [Space.binary(12), MIXED], ids=["binary", "mixed"])
