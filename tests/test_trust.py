@@ -38,8 +38,8 @@ def smooth(space: Space, size: int = 40) -> Optimizer:
 
 def trust_of(opt: Optimizer) -> Trust | None:
     values = opt._history.values
-    posterior = opt._model_of_now().posteriors[0]
-    return Trust.around(opt._history.rows[int(values.argmin())], [posterior])
+    posteriors = opt._model_of_now().posteriors
+    return Trust.around(opt._history.rows[int(values.argmin())], posteriors)
 
 
 @pytest.mark.parametrize("space", [Space.binary(12), MIXED], ids=["binary", "mixed"])
