@@ -56,6 +56,9 @@ COST = 3.0
 FEWEST, MOST = 6, 100
 # Fewer results than this say nothing of neighbours.
 LEAST_RESULTS = 10
+# A density with windows takes some ten times as long as one without: so many results at most, the
+# better half of them, decide whether there are windows, and so many are fitted then.
+MOST_TRIED, MOST_FITTED = 150, 200
 
 
 def bounds(kernel: Kernel) -> Floats:
@@ -133,30 +136,41 @@ def with_windows(data: Data, plain: Fit, before: Hyper | None) -> Fit:
     state with windows, where there is one."""
     if not is_possible(data):
         return plain
-    fitted, kernel = data.for_screening(), data.kernel
+    tried, kernel = data.at_most(MOST_TRIED), data.kernel
     start = pack(kernel, plain.hypers[0])
-    level = log_density(fitted, start)[0]
+    if len(tried) < len(data):
+        start = climb(tried, start, WARM_ITERATIONS)[1]
+    level = log_density(tried, start)[0]
     starts = [np.append(start, START), np.append(cold_starts(kernel)[0], START)]
     if before is not None:
         starts.append(packed(kernel, before))
-    reached = [climbed(fitted, z, SCREENING) for z in starts]
+    reached = [climbed(tried, z, SCREENING) for z in starts]
     best = max(reached, key=lambda pair: pair[0])
-    value, z = climbed(fitted, best[1], COLD_ITERATIONS)
+    value, z = climbed(tried, best[1], COLD_ITERATIONS)
     log.debug("evidence of windows: %+.1f", value - level)
     if not value > level + COST:
         return plain
-    return replace(plain, hypers=(with_mean(data, unpacked(kernel, z)),))
+    found = replace(plain, hypers=(unpacked(kernel, z),))
+    return refitted(data, found) if len(tried) < len(data) else with_best_mean(data, found)
 
 
 def fit_warm(data: Data, previous: Fit) -> Fit:
     """A fit with windows that goes on from one."""
-    before = previous.hypers[0]
     if is_recent(previous, data):
-        return replace(previous, hypers=(with_mean(data, before),))
-    start = packed(data.kernel, before)
-    value, z = climbed(data.for_screening(), start, WARM_ITERATIONS)
-    found = unpacked(data.kernel, z) if np.isfinite(value) else before
-    return replace(previous, hypers=(with_mean(data, found),), seen=len(data))
+        return with_best_mean(data, previous)
+    return replace(refitted(data, previous), seen=len(data))
+
+
+def refitted(data: Data, fit: Fit) -> Fit:
+    """A few iterations from where a fit stands."""
+    start = packed(data.kernel, fit.hypers[0])
+    value, z = climbed(data.at_most(MOST_FITTED), start, WARM_ITERATIONS)
+    found = unpacked(data.kernel, z) if np.isfinite(value) else fit.hypers[0]
+    return with_best_mean(data, replace(fit, hypers=(found,)))
+
+
+def with_best_mean(data: Data, fit: Fit) -> Fit:
+    return replace(fit, hypers=(with_mean(data, fit.hypers[0]),))
 
 
 def climbed(data: Data, start: Floats, iterations: int) -> tuple[float, Floats]:
