@@ -24,8 +24,9 @@ WARP_SCREENING, WARP_ITERATIONS, WARP_FINALISTS = 3, 8, 4
 # Up to so many results and factors "auto" samples hyper-parameters: beyond, results leave little
 # open about them, and each sample takes a factorisation of its own. (MAP against samples on
 # relocated problems: Ising 0.302 / 0.237 in 16 runs, MaxSAT-40 -42.3 / -43.1 and NK-24-4
-# -0.755 / -0.759 in 6 each.)
-MOST_SAMPLED, MOST_FACTORS = 300, 64
+# -0.755 / -0.759 in 6 each. On more variables so short a chain does not get around: LABS-30 8.2 /
+# 8.4, but LABS-50 8.6 / 7.8 in 5 and 4 runs, where more is better.)
+MOST_SAMPLED, MOST_FACTORS = 300, 40
 # Where warped results reach this many times farther than their quartiles, a few wild ones have
 # come in, and the warp is chosen anew at once. (12 bits, weighted: with 60 results, one of them 60
 # quartile distances off, predictions had a correlation of 0.65 with the truth at 1e3.)
@@ -48,7 +49,7 @@ class Model:
         "identity": prior N(0, I) on the coefficients. "hierarchical": the paper's sparse variant,
         variances beta_i and beta_i beta_j.
     inference
-        "auto": as "hmc" with up to 300 results and 64 variables, as "map" beyond that and where
+        "auto": as "hmc" with up to 300 results and 40 variables, as "map" beyond that and where
         there are windows. "map": the hyper-parameters that explain the results best (the fastest).
         "hmc": an average over a few samples of them. "slice": the paper's.
     sweeps
