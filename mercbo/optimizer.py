@@ -554,6 +554,8 @@ class Optimizer:
         from there), the same until then; pass a generator for others. Without results it is a
         draw from the prior.
         """
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise SettingError(f"rng={rng!r} is not a numpy.random.Generator")
         self._catch_up()
         number = self._state.asked
         rng = self._stream(number) if rng is None else rng

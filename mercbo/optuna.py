@@ -124,6 +124,11 @@ class MercboSampler(optuna.samplers.BaseSampler):
     ) -> None:
         if float_levels is not None and not 2 <= float_levels <= MOST_LEVELS:
             raise SettingError(f"float_levels={float_levels!r} is not from 2 to {MOST_LEVELS}")
+        # wrong settings are refused now, not in the middle of a study
+        Optimizer(
+            Space.binary(1), backend=backend, model=model, acquisition=acquisition,
+            n_initial=n_startup_trials, seed=seed,
+        )  # fmt: skip
         self._entropy = seed
         self._float_levels = float_levels
         self._n_startup_trials = n_startup_trials
@@ -135,11 +140,6 @@ class MercboSampler(optuna.samplers.BaseSampler):
         self._model = model
         self._fits: dict[object, dict[str, Any]] = {}
         self._warned: set[str] = set()
-        # wrong settings are refused now, not in the middle of a study
-        Optimizer(
-            Space.binary(1), backend=backend, model=model, acquisition=acquisition,
-            n_initial=n_startup_trials, seed=seed,
-        )  # fmt: skip
 
     # -- what Optuna calls ---------------------------------------------------------------------
 

@@ -108,6 +108,8 @@ class Draw:
 
     def decode(self, sample: Mapping[Any, Any]) -> Point | None:
         """The point of one sample of `bqm` or `cqm`; None where its bits mean no feasible point."""
+        if not isinstance(sample, Mapping):
+            raise PointError(f"a sample gives each label of the model its bit, got {sample!r}")
         missing = [label for label in self.encoding.labels if label not in sample]
         if missing:
             raise PointError(f"the sample has no value for {missing[0]}")

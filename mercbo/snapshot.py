@@ -27,6 +27,10 @@ def labelled(state: dict[str, Any]) -> dict[str, Any]:
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """Write `state` beside `path`, flush it to disk, then put it in `path`'s place at once."""
     target = Path(path).resolve()  # behind a link, the file itself is replaced
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder")
     text = json.dumps(labelled(state), indent=1, allow_nan=False)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix="mercbo-", suffix=".part")
     try:

@@ -362,10 +362,24 @@ def _file(address: sql.URL, url: str) -> Path | None:
     return Path(address.database)
 
 
+def _patience(address: sql.URL) -> float:
+    """Seconds to wait for another process, as the URL of a SQLite file says."""
+    said = address.query.get("timeout", PATIENCE)
+    try:
+        seconds = float(said)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise SettingError(
+            f"storage={address.render_as_string()!r}: timeout={said!r} is not a number of seconds"
+        )
+    return seconds
+
+
 def _engine(address: sql.URL) -> sql.Engine:
     options: dict[str, Any] = {}
-    if address.get_backend_name() == "sqlite" and "timeout" not in address.query:
-        options["connect_args"] = {"timeout": PATIENCE}
+    if address.get_backend_name() == "sqlite":
+        options["connect_args"] = {"timeout": _patience(address)}
     try:
         # a connection may have died in the days since it was last used
         engine = sql.create_engine(address, pool_pre_ping=True, **options)

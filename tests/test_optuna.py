@@ -128,6 +128,8 @@ def test_wrong_numbers_of_levels_are_refused(wrong: dict[str, int]) -> None:
 def test_other_wrong_settings_are_refused_at_once() -> None:
     with pytest.raises(SettingError, match="acquisition='ucb' is not one of"):
         MercboSampler(acquisition="ucb")
+    with pytest.raises(SettingError, match="seed='a'"):
+        sampler(seed="a")
     with pytest.raises(SettingError, match="n_initial=0"):
         MercboSampler(n_startup_trials=0)
 

@@ -105,13 +105,13 @@ def test_a_state_that_json_cannot_hold_leaves_the_old_file(tmp_path, state):
 
 
 def test_a_folder_that_is_missing_is_an_error(tmp_path):
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(OSError, match=r"run\.json cannot be written: there is no folder .*missing"):
         snapshot.write(tmp_path / "missing" / "run.json", STATE)
 
 
 def test_a_folder_cannot_be_written_over(tmp_path):
     (tmp_path / "run.json").mkdir()
-    with pytest.raises(OSError, match=r"run\.json"):
+    with pytest.raises(OSError, match=r"run\.json cannot be written: it is a folder"):
         snapshot.write(tmp_path / "run.json", STATE)
     assert only_files(tmp_path) == ["run.json"]
 

@@ -545,6 +545,8 @@ def test_a_run_that_vanished_is_said(url, tmp_path):
         ("nosuch://host/base", "SQLAlchemy does not know 'nosuch'"),
         ("sqlite:///run.db?run=" + "x" * 201, "not the name of a run"),
         ("sqlite:///run.db?run=a&run=b", "not the name of a run"),
+        ("sqlite:///run.db?timeout=soon", "timeout='soon' is not a number of seconds"),
+        ("sqlite:///run.db?timeout=-1", "timeout='-1' is not a number of seconds"),
     ],
 )
 def test_what_is_no_address_is_refused(storage, message, tmp_path, monkeypatch):

@@ -148,3 +148,15 @@ def test_what_is_no_space_is_refused(space):
 def test_errors_are_mercbo_errors():
     for error in (SpaceExhausted, NoResults, ResultError, SettingError, BackendError, StateError):
         assert issubclass(error, MercboError)
+
+
+@pytest.mark.parametrize("rng", [3, "0", np.random.RandomState(0)])
+def test_draws_take_generators_only(rng):
+    with pytest.raises(SettingError, match=r"rng=.* is not a numpy\.random\.Generator"):
+        halfway().draw(rng=rng)
+
+
+@pytest.mark.parametrize("sample", [[0, 1], np.zeros(4), "0101"])
+def test_a_sample_is_by_labels(sample):
+    with pytest.raises(PointError, match="a sample gives each label of the model its bit"):
+        halfway().draw().decode(sample)
