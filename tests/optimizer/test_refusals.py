@@ -108,7 +108,7 @@ def test_a_solver_that_fails_in_the_middle_of_a_batch_changes_nothing(fail_at):
 def test_a_failed_save_changes_nothing(tmp_path):
     opt, twin = halfway(), halfway()
     before = opt.to_dict()
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(OSError, match="there is no folder"):
         opt.save(tmp_path / "missing" / "run.json")
     assert opt.to_dict() == before
     assert opt.ask() == twin.ask()
