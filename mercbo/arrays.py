@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,14 @@ Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+
+
+def sum_of(arrays: Iterable[Floats]) -> Floats:
+    """One or more arrays added up, the first as it is where there are no others."""
+    first, *others = arrays
+    for other in others:
+        first = first + other
+    return first
 
 
 def key(row: Rows) -> bytes:

@@ -8,6 +8,7 @@ error^2 for a result of known error (`Data.error`), the fitted noise for every o
 |-----------|--------------------------------------------------------------------------------|
 | "map"     | the best of several L-BFGS fits with the analytic gradient                     |
 | "hmc"     | a few samples by Hamiltonian Monte Carlo from the same density                 |
+| "auto"    | "hmc" while results and factors are few, else "map" (`model.py`)               |
 | "slice"   | univariate slice sampling with COMBO's priors, as the paper does (`slicing.py`) |
 
 Density of "map" and "hmc", over z = (log c_1 .. log c_n, log amplitude, log noise), c the
@@ -19,6 +20,8 @@ contrast of `kernel.py`:
 - log amplitude ~ N(0, 1.5^2), log noise ~ N(log 1e-3, 2^2), for standardised y. Where every
   error is known, nothing but this prior governs the noise.
 - mean ~ N(0, 1), taken at its best value given the rest.
+
+Where neighbours act together the kernel is a sum, and three coordinates are added (`windowed.py`).
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercbo.arrays import Floats, Mask, Rows
+from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.warp import IDENTITY, Warp, as_name
-from mercbo.windows import Windows, components
+from mercbo.windows import Windows, summands
 
 log = logging.getLogger(__name__)
 
@@ -177,6 +180,8 @@ class Fit:
     cold: int
     # the name of the output warp, None where there is none
     warp: str | None = None
+    # how much data was seen when warp and windows were chosen; None: as much as by the cold fit
+    chosen: int | None = None
     # the step size of a chain, None where there is none
     step: float | None = None
 
@@ -191,6 +196,11 @@ class Fit:
     def is_due(self, size: int) -> bool:
         """Whether so many results call for a fresh fit: half as many more, or fewer."""
         return size >= COLD_GROWTH * self.cold or size < self.seen
+
+    def is_open(self, size: int) -> bool:
+        """Whether so many results call for another choice of warp and windows, likewise."""
+        chosen = self.cold if self.chosen is None else self.chosen
+        return size >= COLD_GROWTH * chosen or size < self.seen
 
 
 def prior(kernel: Kernel) -> Hyper:
@@ -369,18 +379,11 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
 
 def full_factor(data: Data, hyper: Hyper) -> Factor:
     """The factor of the covariance of what is observed, of all orders."""
-    kernel, tables = data.kernel, data.kernel.log_tables(hyper.beta)
-    more = [
-        (each.amplitude, kernel.log_tables(each.beta))
-        for each in components(kernel, hyper.beta, hyper.windows)
-    ]
+    added = summands(data.kernel, hyper.beta, hyper.amplitude, hyper.windows)
 
     def covariance(part: slice) -> Floats:
         rows, hot = data.rows[part], data.hot[: part.stop]
-        whole = hyper.amplitude * kernel.gram(tables, rows, hot)
-        for amplitude, own in more:
-            whole += amplitude * kernel.gram(own, rows, hot)
-        return whole
+        return sum_of(each.amplitude * data.kernel.gram(each.tables, rows, hot) for each in added)
 
     return data.factors.factor(
         ("full", *hyper.covariance), data.rows, data.noise(hyper.noise), covariance
@@ -388,11 +391,6 @@ def full_factor(data: Data, hyper: Hyper) -> Factor:
 
 
 # -- HMC ---------------------------------------------------------------------------------------
-
-
-def fit_hmc(data: Data, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
-    """The highest density found, and samples around it."""
-    return sampled(data, fit_map(data, previous), previous, rng=rng)
 
 
 def sampled(data: Data, best: Fit, previous: Fit | None, *, rng: np.random.Generator) -> Fit:

@@ -49,9 +49,10 @@ class Model:
         "identity": prior N(0, I) on the coefficients. "hierarchical": the paper's sparse variant,
         variances beta_i and beta_i beta_j.
     inference
-        "auto": as "hmc" with up to 300 results and 40 variables, as "map" beyond that and where
-        there are windows. "map": the hyper-parameters that explain the results best (the fastest).
-        "hmc": an average over a few samples of them. "slice": the paper's.
+        "auto": as "hmc" with up to 300 results and 40 factors (variables, or bits of binary-encoded
+        ones), as "map" beyond that and where there are windows. "map": the hyper-parameters that
+        explain the results best (the fastest). "hmc": an average over a few samples of them.
+        "slice": the paper's.
     sweeps
         Of slice sampling, for every ask after the first; the paper's code makes 10.
     failures
@@ -78,7 +79,8 @@ class Model:
         "learn": where the evidence says that variables act together with their neighbours in the
         order of the space, as letters of a sequence or stages of a process do, the kernel gets a
         term for each neighbourhood. "none": all pairs of variables are alike beforehand. Learned
-        for the default inference, posterior, order and weights only, and without symmetries.
+        with inference "auto" or "map" and the default posterior, order and weights only, where no
+        `interactions` are stated and the space has no symmetries.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -152,25 +154,29 @@ class Model:
         if previous is not None and previous.seen == 0:
             previous = None
         was = name = previous.warp if previous else None
-        due = previous is None or previous.is_due(len(data)) or is_strained(data.warped(name).y)
+        grown = previous is None or previous.is_open(len(data))
+        due = grown or is_strained(data.warped(name).y)
         before = previous.hypers[0] if previous and previous.hypers[0].windows else None
         if previous is not None and before is not None:
             if not due:
                 return fit_warm(data.warped(name), previous)
             previous = replace(previous, hypers=(replace(before, windows=None),))
-        fitted = self._fit(data.warped(name), previous, rng)
-        chain = previous
+        fitted, chain = self._fit(data.warped(name), previous, rng), previous
         if self.warp == "learn" and due:
             # robust families are tried only where there are wild results
             names = NAMES if is_strained(data.y) else LOGS
             name = likeliest(data, fitted.hypers[0], names)
             if name != was:
                 fitted, chain = self._fit(data.warped(name), None, rng), None
-        if self.learns_windows and due:
+        again = grown or name != was
+        if self.learns_windows and again:
             fitted = with_windows(data.warped(name), fitted, before)
+        elif before is not None:
+            fitted = fit_warm(data.warped(name), replace(fitted, hypers=(before,)))
         if self._samples(data) and fitted.hypers[0].windows is None:
             fitted = sampled(data.warped(name), fitted, chain, rng=rng)
-        return replace(fitted, warp=name)
+        chosen = len(data) if again or previous is None else previous.chosen
+        return replace(fitted, warp=name, chosen=chosen)
 
     @property
     def learns_windows(self) -> bool:

@@ -793,7 +793,9 @@ def _check_fit_together(model: Model, space: Space) -> None:
     if space.group.is_trivial:
         return
     if model.inference == "slice":
-        raise SettingError("inference='slice' does not tie what symmetries tie; use 'map' or 'hmc'")
+        raise SettingError(
+            "inference='slice' does not tie what symmetries tie; use 'auto', 'map' or 'hmc'"
+        )
     if model.terms is not None:
         raise SettingError(
             f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"

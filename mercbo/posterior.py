@@ -13,7 +13,8 @@ A draw is theta = theta0 + Phi' v (Matheron's rule), with theta0 from the prior 
 N(0, Sigma - Phi Phi'): white noise for the truncated posterior; for the projected one also the
 part of the process above order m, which is independent of theta a priori. No d x d matrix is
 formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
-W0 F' diag(v) F between factors.
+W0 F' diag(v) F between factors. With windows (`windows.py`), a coefficient has the prior variances
+that it has under each kernel of the sum added up, and so does what the data add to it.
 
 All of this is in the space of the data, N x N, whose factors grow with the results
 (`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
@@ -38,7 +39,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Mask, Rows
+from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.errors import SettingError
 from mercbo.features import (
     Coefficients,
@@ -51,7 +52,6 @@ from mercbo.features import (
 )
 from mercbo.higher import Terms, WithTerms, select
 from mercbo.inference import Data, Hyper, full_factor
-from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 from mercbo.prediction import Covariance, Predictor
@@ -64,7 +64,7 @@ from mercbo.samples import (
     QuadraticSample,
     Sample,
 )
-from mercbo.windows import components
+from mercbo.windows import summands
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -79,19 +79,6 @@ Prior = Coefficients | WithTerms | Floats
 Begun = tuple[Prior, Floats]
 
 
-class Window:
-    """The kernel of one window (`windows.py`), with the weights of its features over those of the
-    kernel of all variables."""
-
-    def __init__(self, kernel: Kernel, beta: Floats, amplitude: float, w: Floats, scale: float):
-        self.amplitude = amplitude
-        self.tables = kernel.log_tables(beta)
-        self.w = kernel.weights(beta)
-        self.scale = float(amplitude * np.exp(kernel.log_scale(self.w)))  # its W0
-        self.share = self.scale / scale
-        self.ratio = self.w / w  # (D,)
-
-
 class Posterior:
     """The posterior of the standardised objective given `data`, `hyper` held fixed."""
 
@@ -100,8 +87,9 @@ class Posterior:
         self.data = data
         self.hyper = hyper
         self.kernel = data.kernel
-        self.w = self.kernel.weights(hyper.beta)
-        self.tables = self.kernel.log_tables(hyper.beta)
+        # the kernel of all variables, and those of windows where there are any
+        self.summands = summands(self.kernel, hyper.beta, hyper.amplitude, hyper.windows)
+        self.w, self.tables = self.summands[0].w, self.summands[0].tables
         self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
         # the amplitude of what is drawn
         self.amplitude = hyper.amplitude / (1.0 if self.lift is None else self.lift.reference**2)
@@ -110,10 +98,8 @@ class Posterior:
         # (D,) prior variance of a main coefficient; that of a pair is the product of two
         hierarchical = model.weights == "hierarchical"
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
-        self.windows = [
-            Window(self.kernel, each.beta, each.amplitude, self.w, self.scale)
-            for each in components(self.kernel, hyper.beta, hyper.windows)
-        ]
+        # (D,) the weights of F: of a feature that one kernel does not have another may
+        self.base = np.max([each.w for each in self.summands], axis=0)
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
@@ -130,11 +116,9 @@ class Posterior:
         if self.model.interactions is not None:
             return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
         if self.model.terms is None:
-            drawn = self.kernel.truncated_gram(w, scale, self.model.order, rows, hot)
-            for window in self.windows:
-                own = window.w, window.scale, self.model.order
-                drawn += self.kernel.truncated_gram(*own, rows, hot)
-            return drawn
+            order, windows = self.model.order, self.summands[1:]
+            of = [(w, scale), *((each.w, each.scale) for each in windows)]
+            return sum_of(self.kernel.truncated_gram(*each, order, rows, hot) for each in of)
         left = self._kept.products(single(self.kernel, w, rows))
         right = self._kept.products(single_of_hot(self.kernel, w, hot))
         return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
@@ -151,9 +135,9 @@ class Posterior:
         """Covariance of the modelled function: all orders, or only those of the features."""
         if self.model.posterior == "truncated":
             return self._low(rows, hot, self.spread)
-        full = self.hyper.amplitude * self.kernel.gram(self.tables, rows, hot)
-        for window in self.windows:
-            full += window.amplitude * self.kernel.gram(window.tables, rows, hot)
+        full = sum_of(
+            each.amplitude * self.kernel.gram(each.tables, rows, hot) for each in self.summands
+        )
         if self.model.weights == "hierarchical":
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
@@ -218,9 +202,10 @@ class Posterior:
     def predictor(self, results: Floats) -> Predictor:
         """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
-        terms = [(self.tables, self.hyper.amplitude)]
-        terms += [(window.tables, window.amplitude) for window in self.windows]
-        covariances = [Covariance(self.kernel, *term, self.data.hot) for term in terms]
+        covariances = [
+            Covariance(self.kernel, each.tables, each.amplitude, self.data.hot)
+            for each in self.summands
+        ]
         return Predictor(covariances, self.hyper.mean, self._sigma, alpha)
 
     def awaiting(self, pending: Rows) -> Predictor:
@@ -246,10 +231,9 @@ class Posterior:
     def _variance(self, rows: Rows) -> Floats:
         """(R,): prior variance."""
         if self.model.posterior == "projected" and self.model.weights == "identity":
-            variance = self.hyper.amplitude * self.kernel.diagonal(self.tables, rows)
-            for window in self.windows:
-                variance += window.amplitude * self.kernel.diagonal(window.tables, rows)
-            return variance
+            return sum_of(
+                each.amplitude * self.kernel.diagonal(each.tables, rows) for each in self.summands
+            )
         hot = self.kernel.onehot(rows)
         blocks = [
             np.diag(self._covariance(rows[i : i + CHUNK], hot[i : i + CHUNK]))
@@ -336,22 +320,21 @@ class Posterior:
             higher = Higher(self.kernel, self.w, self._kept, theta + told)
             rest_of_higher = Higher(self.kernel, self.w, self._kept, theta)
         if not self.model.refines:
-            return QuadraticSample(self.kernel, self.w, low, low, None, higher=higher)
+            return QuadraticSample(self.kernel, self.base, low, low, None, higher=higher)
         rest = low - self._data_coefficients(v, *self._full_spread)
         return QuadraticSample(
-            self.kernel, self.w, low, rest, self._kernel_sum(v), self.lift, higher, rest_of_higher
-        )
+            self.kernel, self.base, low, rest, self._kernel_sum(v), self.lift, higher,
+            rest_of_higher,
+        )  # fmt: skip
 
     def _kernel_sum(self, v: Floats) -> KernelSum | KernelSums:
         """k(x, X) v, of all orders."""
         whole = self._whole_sum(v)
-        if not self.windows:
-            return whole
         own = [
-            KernelSum(self.kernel, window.tables, self.data.hot, window.amplitude * v)
-            for window in self.windows
+            KernelSum(self.kernel, each.tables, self.data.hot, each.amplitude * v)
+            for each in self.summands[1:]
         ]
-        return KernelSums([whole, *own])
+        return KernelSums([whole, *own]) if own else whole
 
     def _whole_sum(self, v: Floats) -> KernelSum:
         images = self.kernel.images(self.data.rows)
@@ -368,7 +351,7 @@ class Posterior:
 
     @cached_property
     def _singles(self) -> Floats:
-        return single(self.kernel, self.w, self.data.rows)
+        return single(self.kernel, self.base, self.data.rows)
 
     @cached_property
     def _kept(self) -> Terms:
@@ -389,21 +372,27 @@ class Posterior:
         """(D, D): prior variance of each pair coefficient over W0, zero inside a factor."""
         if self.model.order == 1:
             return np.zeros((len(self.w), len(self.w)))
-        spread = np.outer(self.spread, self.spread)
-        for window in self.windows:
-            spread += window.share * np.outer(window.ratio, window.ratio)
+        spread = sum_of(share * np.outer(ratio, ratio) for share, ratio in self._shares)
         return self._pairs * spread
 
     @cached_property
     def _main_spread(self) -> Floats:
         """(D,): prior variance of each coefficient of one factor over W0."""
-        more = [window.share * window.ratio for window in self.windows]
-        return np.asarray(sum(more, self.spread))
+        return sum_of(share * ratio for share, ratio in self._shares)
 
     @property
     def _constant_spread(self) -> float:
         """Prior variance of the constant over W0."""
-        return 1.0 + sum(window.share for window in self.windows)
+        return sum(share for share, _ in self._shares)
+
+    @cached_property
+    def _shares(self) -> list[tuple[float, Floats]]:
+        """Of each kernel its W0 over that of all variables, and its weights (D,) over those of F:
+        the prior variance of a coefficient is their product, that of a pair has two weights."""
+        if len(self.summands) == 1:
+            return [(1.0, self.spread)]
+        base = np.maximum(self.base, np.finfo(np.float64).tiny)
+        return [(each.scale / self.scale, each.w / base) for each in self.summands]
 
     @property
     def _full_spread(self) -> tuple[Floats, Floats]:

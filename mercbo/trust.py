@@ -13,9 +13,11 @@ only where the model claims to know something, by what it has learned about the 
 | cost   | -log of the correlation between centre and the same with one variable changed, | (L,)  |
 |        | for each of the kernel's levels; zero at the centre's own                      |       |
 
-The kernel is a product, so costs add up. There is no schedule: where the fit says that the
-landscape is smooth everything is in reach, and the lower the fitted correlations are, the fewer
-changes are; a change in a variable that matters little counts for less.
+The kernel is a product, so costs add up; where it is a sum of products, as with windows
+(`windows.py`), the cost of a change is that under the sum, and costs are added all the same.
+There is no schedule: where the fit says that the landscape is smooth everything is in reach, and
+the lower the fitted correlations are, the fewer changes are; a change in a variable that matters
+little counts for less.
 
 Where most of the space fails, there is another reason to stay near: the model of failures
 (`failures.py`) learns what is tried, and far from all that has worked it is tried in vain. `radius`
@@ -106,8 +108,16 @@ class Trust:
 
 def _costs(posterior: Posterior, centre: Rows) -> Floats:
     kernel = posterior.kernel
+    costs = [_costs_of(kernel, each.tables, centre) for each in posterior.summands]
+    if len(costs) == 1:
+        return costs[0]
+    amplitudes = np.array([each.amplitude for each in posterior.summands])
+    return np.asarray(-np.log(amplitudes @ np.exp(-np.array(costs)) / amplitudes.sum()))
+
+
+def _costs_of(kernel: Kernel, tables: Sequence[Floats], centre: Rows) -> Floats:
     cost = np.zeros(kernel.levels)
-    for part, table in zip(kernel.parts, posterior.tables, strict=True):
+    for part, table in zip(kernel.parts, tables, strict=True):
         own = np.einsum("vkk->vk", table)
         held = np.arange(len(part.variables)), centre[part.variables]
         cost[part.levels] = 0.5 * (own + own[held][:, np.newaxis]) - table[held]

@@ -33,7 +33,6 @@ from mercbo.inference import (
     climb,
     cold_starts,
     is_recent,
-    log_density,
     log_prior,
     pack,
     unpack,
@@ -138,9 +137,9 @@ def with_windows(data: Data, plain: Fit, before: Hyper | None) -> Fit:
         return plain
     tried, kernel = data.at_most(MOST_TRIED), data.kernel
     start = pack(kernel, plain.hypers[0])
-    if len(tried) < len(data):
-        start = climb(tried, start, WARM_ITERATIONS)[1]
-    level = log_density(tried, start)[0]
+    # without windows as much effort as with them
+    reached = [climb(tried, z, SCREENING) for z in (start, cold_starts(kernel)[0])]
+    level, start = climb(tried, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     starts = [np.append(start, START), np.append(cold_starts(kernel)[0], START)]
     if before is not None:
         starts.append(packed(kernel, before))
@@ -150,7 +149,7 @@ def with_windows(data: Data, plain: Fit, before: Hyper | None) -> Fit:
     log.debug("evidence of windows: %+.1f", value - level)
     if not value > level + COST:
         return plain
-    found = replace(plain, hypers=(unpacked(kernel, z),))
+    found = replace(plain, hypers=(unpacked(kernel, z),), seen=len(data))
     return refitted(data, found) if len(tried) < len(data) else with_best_mean(data, found)
 
 

@@ -31,7 +31,7 @@ from mercbo.kernel import Kernel
 
 # Every second variable has a window, more in short spaces and fewer in long ones. (On contamination
 # control, 25 stages, 13 windows explain results as well as 25, and 7 do not.)
-FEWEST, MOST = 12, 24
+FEW, MANY = 12, 24
 # Contrasts of a window stay where they make a difference: below this a variable is not seen,
 # beyond it nothing is left where it differs.
 CONTRASTS = (1e-8, 30.0)
@@ -46,17 +46,19 @@ class Windows:
     reach: float
 
 
-@dataclass(frozen=True)
-class Component:
+class Summand:
     """One diffusion kernel of the sum."""
 
-    beta: Floats  # (n,)
-    amplitude: float
+    def __init__(self, kernel: Kernel, beta: Floats, amplitude: float) -> None:
+        self.amplitude = amplitude
+        self.tables = kernel.log_tables(beta)
+        self.w = kernel.weights(beta)  # (D,)
+        self.scale = float(amplitude * np.exp(kernel.log_scale(self.w)))  # its W0
 
 
 def count(kernel: Kernel) -> int:
     variables = kernel.variables
-    return min(variables, MOST, max(FEWEST, -(-variables // 2)))
+    return min(variables, MANY, max(FEW, -(-variables // 2)))
 
 
 def distances(kernel: Kernel) -> Floats:
@@ -80,10 +82,13 @@ def contrasts(kernel: Kernel, contrast: Floats, windows: Windows) -> Floats:
     return np.asarray(np.clip(windows.sharpness * kernel.n * seen * contrast, *CONTRASTS))
 
 
-def components(kernel: Kernel, beta: Floats, windows: Windows | None) -> list[Component]:
-    """The kernels of the windows; none where there are no windows."""
+def summands(
+    kernel: Kernel, beta: Floats, amplitude: float, windows: Windows | None
+) -> list[Summand]:
+    """The kernel of all variables, then those of the windows."""
+    whole = Summand(kernel, beta, amplitude)
     if windows is None:
-        return []
+        return [whole]
     each = contrasts(kernel, kernel.contrast(beta), windows)
     share = windows.amplitude / len(each)
-    return [Component(kernel.beta(contrast), share) for contrast in each]
+    return [whole, *(Summand(kernel, kernel.beta(contrast), share) for contrast in each)]

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from support.chains import fit_hmc
 from support.moments import Given, exact_moments
 
 from mercbo import (
@@ -25,7 +26,7 @@ from mercbo import (
 from mercbo.averaging import Averaged, kernel_of
 from mercbo.encoding import Encoding
 from mercbo.features import single
-from mercbo.inference import Data, Hyper, fit_hmc, fit_map, log_density, pack, unpack
+from mercbo.inference import Data, Hyper, fit_map, log_density, pack, unpack
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
 from mercbo.quadratic import Draw

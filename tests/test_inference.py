@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
+from support.chains import fit_hmc
 
 from mercbo import Model, Space
 from mercbo import inference as fits
@@ -19,7 +20,6 @@ from mercbo.inference import (
     Hyper,
     climb,
     cold_starts,
-    fit_hmc,
     fit_map,
     inside_bounds,
     log_density,

@@ -195,3 +195,24 @@ def test_one_wild_result_does_not_blind_the_model(value: float) -> None:
     opt.tell(space.points(rows[:60]), results.tolist())
     mean, _ = opt._model_of_now()._predict(rows[60:300])
     assert np.corrcoef(mean, truth[60:300])[0, 1] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("inference", "results", "variables", "states"),
+    [
+        ("auto", 300, 5, 7),
+        ("auto", 301, 5, 1),
+        ("auto", 20, 40, 7),
+        ("auto", 20, 41, 1),
+        ("hmc", 20, 41, 7),
+        ("map", 20, 5, 1),
+    ],
+)
+def test_few_results_on_few_variables_are_sampled(
+    inference: str, results: int, variables: int, states: int, make_data
+) -> None:
+    """The highest density, and six samples around it."""
+    data = make_data(Space.binary(variables), results)
+    model = Model(inference=inference, warp="none", windows="none")
+    fit = model.fit(data, None, rng=np.random.default_rng(0))
+    assert len(fit.hypers) == states

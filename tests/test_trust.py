@@ -7,7 +7,12 @@ import pytest
 
 from mercbo import AllDifferent, Binary, Categorical, Integer, Model, Optimizer, Space
 from mercbo.acquisition import Moves, minima_of
+from mercbo.encoding import Encoding
+from mercbo.inference import Data, Hyper
+from mercbo.kernel import Kernel
+from mercbo.posterior import Posterior
 from mercbo.trust import CHANGES, TRIES, Trust, nearest, radius
+from mercbo.windows import Windows
 
 MIXED = Space(
     {
@@ -223,3 +228,22 @@ def test_where_constraints_bind_what_is_drawn_in_is_mended() -> None:
         assert space.region.allows(minima.rows).all()
         assert trust.holds(minima.rows).all()
         assert len(minima.rows) > 1
+
+
+def test_windows_count_for_what_is_within_reach() -> None:
+    """The cost of a change is minus the log of its correlation under the sum of kernels."""
+    space = Space.binary(12)
+    kernel = Kernel(Encoding(space))
+    rows = space.sample_rows(8, rng=np.random.default_rng(0))
+    data = Data(kernel, rows, np.random.default_rng(1).standard_normal(8))
+    beta = kernel.beta(np.full(12, 0.01))  # smooth: all of it would be within reach
+    windows = Windows(amplitude=3.0, sharpness=40.0, reach=0.3)
+    posterior = Posterior(Model(), data, Hyper(beta, 0.1, 1e-3, 0.0, windows))
+    trust = Trust.around(rows[0], [posterior])
+    assert trust is not None
+    moved = rows[0].copy()
+    moved[4] ^= 1
+    both = np.stack([rows[0], moved])
+    covariance = posterior._covariance(both, kernel.onehot(both))
+    correlation = covariance[0, 1] / covariance[0, 0]
+    assert trust.distance(moved[np.newaxis])[0] == pytest.approx(-np.log(correlation))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -48,6 +49,17 @@ def scattered(seed: int):
         return np.sum(
             [t[tuple(rows[:, at].T)] for t, at in zip(tables, order, strict=True)], axis=0
         )
+
+    return cost
+
+
+def dense(seed: int):
+    """A function on bits in which all pairs act together."""
+    coupling = np.random.default_rng(seed).standard_normal((STAGES, STAGES))
+
+    def cost(rows: np.ndarray) -> np.ndarray:
+        spins = 1 - 2 * rows
+        return np.einsum("ni,ij,nj->n", spins, coupling, spins)
 
     return cost
 
@@ -127,11 +139,60 @@ def _error(cost, data: Data, fit: Fit) -> float:
     return float(((mean - wanted) ** 2).mean())
 
 
+@pytest.mark.parametrize("function", [scattered, dense])
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_changes_where_they_do_not(seed: int) -> None:
-    data = results(scattered(seed), 60, seed)
+def test_nothing_changes_where_they_do_not(seed: int, function) -> None:
+    data = results(function(seed), 60, seed)
     plain = fit_map(data, None)
     assert with_windows(data, plain, None) is plain
+
+
+@pytest.mark.parametrize("model", [Model(warp="none"), Model(warp="none", inference="map")])
+def test_an_old_fit_does_not_speak_for_windows(model: Model, monkeypatch) -> None:
+    """A wild result changes the scale of all others, and the fit without windows is from before.
+    That it came is no reason to look for windows either."""
+    cost = dense(1)
+    tried = []
+
+    def counted(data: Data, *others: Any) -> Fit:
+        tried.append(len(data))
+        return with_windows(data, *others)
+
+    monkeypatch.setattr("mercbo.model.with_windows", counted)
+    fit = model.fit(results(cost, 120), None, rng=np.random.default_rng(0))
+    for size in (121, 122):
+        data = results(cost, size)
+        y = data.y.copy()
+        y[120] = 1e3
+        wild = Data(data.kernel, data.rows, (y - y.mean()) / y.std())
+        fit = model.fit(wild, fit, rng=np.random.default_rng(size))
+        assert with_windows(wild, fit, None).hypers[0].windows is None
+    assert tried == [120]
+
+
+def test_windows_are_given_up_where_they_no_longer_explain() -> None:
+    model, rng = Model(inference="map"), np.random.default_rng(0)
+    fit = model.fit(results(chain(1), 60), None, rng=rng)
+    assert fit.hypers[0].windows is not None
+    assert model.fit(results(dense(1), 95), fit, rng=rng).hypers[0].windows is None
+
+
+def test_noise_does_not_keep_windows_from_being_tried_again(monkeypatch) -> None:
+    """Where most is noise every fit is a fresh one, which is no choice of windows."""
+    tried = []
+
+    def counted(data: Data, plain: Fit, _: Any) -> Fit:
+        tried.append(len(data))
+        return plain
+
+    monkeypatch.setattr("mercbo.model.with_windows", counted)
+    model, fit = Model(inference="map"), None
+    rows = np.random.default_rng(1).integers(0, 2, (100, STAGES))
+    y = np.random.default_rng(2).standard_normal(100)
+    kernel = Kernel(Encoding(Space.binary(STAGES)))
+    for size in range(20, 100, 5):
+        fit = model.fit(Data(kernel, rows[:size], y[:size]), fit, rng=np.random.default_rng(size))
+    assert tried == [20, 30, 45, 70]
 
 
 def test_few_results_or_variables_have_none(make_data) -> None:
@@ -198,7 +259,10 @@ def test_law_6_a_run_goes_on_as_it_would_have(tmp_path) -> None:
 
 def test_a_batch_is_the_same_with_workers() -> None:
     space, cost = Space.binary(STAGES), chain(1)
-    alone, shared = (told(space, cost, 60, acquisition="thompson") for _ in range(2))
+    alone, threads, processes = (told(space, cost, 60, acquisition="thompson") for _ in range(3))
+    batch = alone.ask(10)
     with ThreadPoolExecutor(2) as executor:
-        assert alone.ask(10) == shared.ask(10, executor=executor)
+        assert threads.ask(10, executor=executor) == batch
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
+        assert processes.ask(10, executor=executor) == batch
     assert windows_of(alone) is not None

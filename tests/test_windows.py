@@ -13,7 +13,7 @@ from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
 from mercbo.samples import neighbours_of
-from mercbo.windows import Windows, components, contrasts, count, distances, sight
+from mercbo.windows import Windows, contrasts, count, distances, sight, summands
 
 SPACES = {
     "binary": Space.binary(6),
@@ -35,20 +35,12 @@ def setting(space: Space, make_data) -> tuple[Data, Hyper]:
     return data, Hyper(beta, amplitude=1.7, noise=0.05, mean=0.3, windows=WINDOWS)
 
 
-def terms_of(kernel: Kernel, hyper: Hyper) -> list[tuple[np.ndarray, float]]:
-    """Beta and amplitude of each kernel of the sum."""
-    more = components(kernel, hyper.beta, hyper.windows)
-    return [(hyper.beta, hyper.amplitude), *((each.beta, each.amplitude) for each in more)]
-
-
 def variances(kernel: Kernel, hyper: Hyper, order: int) -> np.ndarray:
     """The prior variance of every Mercer term of order <= `order`: that of each kernel added up."""
     total = 0.0
-    for beta, amplitude in terms_of(kernel, hyper):
-        w = kernel.weights(beta)
-        scale = amplitude * np.exp(kernel.log_scale(w))
+    for each in summands(kernel, hyper.beta, hyper.amplitude, hyper.windows):
         terms = mercer_terms(kernel.factor_of, order)
-        total = total + scale * np.concatenate([w[t].prod(axis=1) for t in terms])
+        total = total + each.scale * np.concatenate([each.w[t].prod(axis=1) for t in terms])
     return np.asarray(total)
 
 
@@ -121,6 +113,24 @@ def test_neighbours_are_as_if_each_were_looked_at(space: Space, make_data) -> No
         strict=True,
     ):  # fmt: skip
         np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize(("values", "contrast"), [(16, 1e-3), (32, 0.2), (50, 0.25)])
+def test_long_paths_give_finite_draws(values: int, contrast: float, make_data) -> None:
+    """Their fast modes have no weight in the kernel of all variables, and some in windows."""
+    space = Space({f"n{i}": Integer(1, values) for i in range(3)})
+    data = make_data(space, 12)
+    kernel = data.kernel
+    beta = kernel.beta(np.full(kernel.n, contrast))
+    windows = Windows(amplitude=0.8, sharpness=20.0, reach=0.1)
+    posterior = Posterior(Model(), data, Hyper(beta, 1.2, 0.01, 0.0, windows))
+    assert (posterior.w == 0).any()
+    sample = posterior.draw(rng=np.random.default_rng(0))
+    rows = space.sample_rows(20, rng=np.random.default_rng(1))
+    for values_ in (sample.value(rows), sample.path(rows), sample.path_neighbours(rows)):
+        assert np.isfinite(values_).all()
+    mean, _ = exact_moments(lambda rng: posterior.draw(rng=rng).path(rows[:2]))
+    np.testing.assert_allclose(mean, posterior.predict(rows[:2])[0], atol=1e-8)
 
 
 def test_a_state_survives_a_file(make_data) -> None:

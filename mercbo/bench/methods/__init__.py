@@ -44,6 +44,8 @@ OURS = {
     "mercbo-truncated": "truncated",
     "mercbo-no-refine": "no-refine",
     "mercbo-no-warp": "no-warp",
+    "mercbo-no-windows": "no-windows",
+    "mercbo-map": "map",
     "mercbo-annealing": "annealing",
 }
 # name -> script in peers/

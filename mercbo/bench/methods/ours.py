@@ -31,9 +31,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lcb": {"acquisition": "lcb"},
     "thompson": {"acquisition": "thompson"},
     "hmc": {"model": Model(inference="hmc")},
-    "truncated": {"model": Model(posterior="truncated", refine=False)},
+    "truncated": {"model": Model(posterior="truncated", refine=False, inference="map")},
     "no-refine": {"model": Model(refine=False)},
     "no-warp": {"model": Model(warp="none")},
+    "no-windows": {"model": Model(windows="none")},
+    "map": {"model": Model(inference="map")},
     "annealing": {"backend": "annealing"},
 }
 OPTIONS = ("acquisition", "backend", "repeats", "n_initial")
