@@ -233,7 +233,7 @@ def test_predictions_are_equal_on_images_and_a_run_goes_on_from_a_file(tmp_path)
 
 def test_what_does_not_know_symmetries_says_so() -> None:
     space = Space.binary(4, symmetries=[Flip()])
-    with pytest.raises(SettingError, match="use 'map' or 'hmc'"):
+    with pytest.raises(SettingError, match="use 'auto', 'map' or 'hmc'"):
         Optimizer(space, model=Model.paper())
     opt = Optimizer(space, seed=0)
     opt.tell([0, 0, 1, 1], 1.0)
