@@ -1,6 +1,6 @@
 """What stating a symmetry is worth: the same runs with and without it.
 
-    python examples/symmetries.py                    # a ring of 20 bits, one run
+    python examples/symmetries.py                    # a ring of 20 bits, five runs
     python examples/symmetries.py ring slots labs dna --runs 0-4
     python examples/symmetries.py dna --data DIR     # real tables in DIR/tfbind8 in place of motifs
 
@@ -100,7 +100,7 @@ def regret(case: Case, run: int, budget: int, *, stated: bool) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("problems", nargs="*", default=["ring"], metavar="|".join(CASES))
-    parser.add_argument("--runs", default="0", help="a number, or the first and the last: 0-4")
+    parser.add_argument("--runs", default="0-4", help="a number, or the first and the last: 0-4")
     parser.add_argument("--budget", type=int, default=40, help="evaluations of a run")
     parser.add_argument("--data", type=Path, help="a folder with tfbind8/*.npy")
     chosen = parser.parse_args()
