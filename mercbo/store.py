@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 VERSION = 1
 # Seconds to wait for another process's turn; `?timeout=` of a SQLite URL says otherwise.
 PATIENCE = 60
+# Seconds until what SQLite does not wait for is tried again.
+RETRY = 0.01
 # Any number will do, as long as nobody else's advisory lock in the database has it.
 CREATING = 7_263_281
 DEFAULT_RUN = "main"
@@ -220,11 +223,25 @@ class Store:
         """Let a SQLite file be read while it is written (WAL), once and for all."""
         if self._path is None:
             return
+        until = time.monotonic() + _patience(self._address)
         with self._connected().connect() as connection:
-            raw = connection.connection.cursor()
-            (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
+            mode = self._write_ahead(connection.connection.cursor())
+            while mode is None and time.monotonic() < until:
+                time.sleep(RETRY)
+                mode = self._write_ahead(connection.connection.cursor())
         if mode != "wal":
             log.warning("%s: write-ahead logging is refused here, so that turns take longer", self)
+
+    def _write_ahead(self, raw: Any) -> str | None:
+        """The mode that the file is in then; None while another process changes it, for which
+        SQLite does not wait by itself."""
+        try:
+            (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
+        except self._engine.dialect.loaded_dbapi.OperationalError as error:
+            if "locked" in str(error):
+                return None
+            raise
+        return str(mode)
 
     def _create_tables(self, connection: sql.Connection) -> None:
         if connection.dialect.name == "postgresql":  # else two that create at once get an error

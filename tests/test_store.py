@@ -624,6 +624,34 @@ def test_of_many_that_begin_a_run_at_once_one_does_and_the_others_are_told(url):
     assert len(log_of(url)) == 1
 
 
+class Busy:
+    """A cursor of a file whose mode another process changes, so many times."""
+
+    def __init__(self, times: int, message: str = "database is locked") -> None:
+        self.left, self.message = times, message
+
+    def execute(self, _: str):
+        if self.left:
+            self.left -= 1
+            raise sqlite3.OperationalError(self.message)
+        return self
+
+    def fetchone(self) -> tuple[str]:
+        return ("wal",)
+
+
+def test_a_mode_that_another_process_changes_is_waited_for(url, monkeypatch) -> None:
+    """SQLite answers at once that the file is locked, whatever its time-out."""
+    store, busy = Store(url), Busy(2)
+    assert [store._write_ahead(busy) for _ in range(3)] == [None, None, "wal"]
+    with pytest.raises(sqlite3.OperationalError, match="disk"):
+        store._write_ahead(Busy(1, "disk I/O error"))
+    asked = iter([None, None, "wal"])
+    monkeypatch.setattr(Store, "_write_ahead", lambda *_: next(asked))
+    stored(url)
+    assert list(asked) == []
+
+
 def test_a_result_that_another_told_can_be_amended(url) -> None:
     one = Optimizer(SPACE, seed=0, storage=url)
     other = Optimizer.open(url)
