@@ -30,7 +30,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -244,23 +244,42 @@ def log_density(data: Data, z: Floats) -> Level:
     """log p(z | y) up to a constant, its gradient, and the best mean given z.
 
     One factorisation serves every derivative: with G = alpha alpha' - A^-1 and M = G * K,
-    the derivative by log c_i is half the contraction of M with d log K / d log c_i, and that by
-    log noise half the noise times the trace of G over the results of unknown error.
+    the derivative by log c_i is half the contraction of M with d log K / d log c_i.
     """
-    kernel, y = data.kernel, data.y
+    kernel = data.kernel
     hyper = unpack(kernel, z)
     gram = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
-    factor = cholesky(gram + np.diag(data.noise(hyper.noise)))
-    mean = best_mean(factor, y)
-    alpha = factor.solve(y - mean)
-    value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
-    pull = np.outer(alpha, alpha) - factor.inverse()
+    value, mean, pull, by_noise = likelihood(data, gram, hyper.noise)
     by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, gram, data.rows, data.hot)
-    tail = [(pull * gram).sum(), hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()]
     prior_value, prior_gradient = log_prior(z)
-    gradient = 0.5 * np.concatenate([by_contrast, tail]) + prior_gradient
+    slopes = np.concatenate([by_contrast, [(pull * gram).sum(), by_noise]])
+    gradient = 0.5 * slopes + prior_gradient
     # tied contrasts that start alike stay alike: L-BFGS moves along gradients only
-    return float(value + prior_value), kernel.tied(gradient), mean
+    return value + prior_value, kernel.tied(gradient), mean
+
+
+class Likelihood(NamedTuple):
+    """log p(y | K) up to a constant, and what its derivatives follow from."""
+
+    value: float
+    mean: float
+    pull: Floats  # (N, N): G, twice the derivative by the entries of K
+    by_noise: float  # twice the derivative by log noise
+
+
+def likelihood(data: Data, gram: Floats, noise: float) -> Likelihood:
+    """How well a Gram matrix explains the results, at the best mean.
+
+    With A = gram + D and alpha = A^-1 (y - mean), G is alpha alpha' - A^-1; the derivative by log
+    noise is half the noise times the trace of G over the results of unknown error.
+    """
+    factor = cholesky(gram + np.diag(data.noise(noise)))
+    mean = best_mean(factor, data.y)
+    away = data.y - mean
+    alpha = factor.solve(away)
+    value = float(-0.5 * (away @ alpha + factor.log_det + mean**2))
+    pull = np.outer(alpha, alpha) - factor.inverse()
+    return Likelihood(value, mean, pull, noise * np.diagonal(pull)[data.fitted_noise].sum())
 
 
 def best_mean(factor: Factor, y: Floats) -> float:

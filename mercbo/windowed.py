@@ -28,18 +28,17 @@ from mercbo.inference import (
     Fit,
     Hyper,
     Level,
-    best_mean,
     bounds_of,
     climb,
     cold_starts,
     is_recent,
+    likelihood,
     log_prior,
     pack,
     unpack,
     with_mean,
 )
 from mercbo.kernel import Kernel
-from mercbo.linalg import cholesky
 from mercbo.windows import CONTRASTS, Windows, distances, sight
 
 log = logging.getLogger(__name__)
@@ -86,7 +85,7 @@ def windowed_density(data: Data, z: Floats) -> Level:
     With g_ij the derivative by log c_ij, that by log c_j has the sum of g_ij over the windows, that
     by log f the sum of all, and that by logit r the sum of g_ij d log R_ij / d logit r.
     """
-    kernel, y, n = data.kernel, data.y, data.kernel.n
+    kernel, n = data.kernel, data.kernel.n
     hyper = unpack(kernel, z[:-3])
     amplitude, sharpness = np.exp(z[-3:-1])
     reach = 1.0 / (1.0 + np.exp(-z[-1]))
@@ -98,11 +97,7 @@ def windowed_density(data: Data, z: Floats) -> Level:
     whole = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
     grams = [share * kernel.gram(kernel.log_tables(b), data.rows, data.hot) for b in betas]
     windows = np.sum(grams, axis=0)
-    factor = cholesky(whole + windows + np.diag(data.noise(hyper.noise)))
-    mean = best_mean(factor, y)
-    alpha = factor.solve(y - mean)
-    value = -0.5 * ((y - mean) @ alpha + factor.log_det + mean**2)
-    pull = np.outer(alpha, alpha) - factor.inverse()
+    value, mean, pull, by_noise = likelihood(data, whole + windows, hyper.noise)
     by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, whole, data.rows, data.hot)
     by_window = np.array(
         [
@@ -112,7 +107,6 @@ def windowed_density(data: Data, z: Floats) -> Level:
     )
     by_window[(wanted < CONTRASTS[0]) | (wanted > CONTRASTS[1])] = 0.0
     by_reach = (away - (seen * away).sum(axis=1, keepdims=True)) * (1.0 - reach)
-    by_noise = hyper.noise * np.diagonal(pull)[data.fitted_noise].sum()
     slopes = [
         by_contrast + by_window.sum(axis=0),
         [(pull * whole).sum(), by_noise, (pull * windows).sum()],
