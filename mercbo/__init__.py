@@ -32,7 +32,8 @@ from mercbo.errors import (
     StateError,
 )
 from mercbo.model import Model
-from mercbo.optimizer import Observation, Optimizer, Prediction
+from mercbo.observations import Observation, Prediction
+from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
 from mercbo.space import Space
 from mercbo.symmetry import (

@@ -22,7 +22,8 @@ from mercbo.arrays import Rows, keys
 from mercbo.errors import ResultError, SpaceExhausted
 from mercbo.events import Event, Nowhere
 from mercbo.executors import Objective, Pool, is_lost
-from mercbo.optimizer import Observation, Optimizer
+from mercbo.observations import Observation
+from mercbo.optimizer import Optimizer
 from mercbo.processes import is_gone, this_process
 from mercbo.progress import Progress
 from mercbo.results import read_values

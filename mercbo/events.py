@@ -19,7 +19,7 @@ both stand in the same place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -142,6 +142,19 @@ class State:
     def has_taken(self, rows: Rows, *, repeats: bool) -> bool:
         """Whether some of the rows can be suggested no more."""
         return not self.history.seen(repeats=repeats).isdisjoint(keys(rows))
+
+    def still(
+        self, chosen: Event, before: State, images: Callable[[Rows], Rows], *, repeats: bool
+    ) -> Event:
+        """An ask that was chosen in an earlier state, as one of this state; `Taken` where others
+        have taken some of its points, or images of them, meanwhile."""
+        if self is before:
+            return chosen
+        if self.has_taken(images(chosen.rows), repeats=repeats):
+            raise Taken("another process took a point that was about to be suggested")
+        if self.history.same_results(before.history):
+            return replace(chosen, fresh=chosen.fresh or self.fresh)
+        return replace(chosen, fresh=self.fresh and chosen.fit is None)
 
     def after(self, event: Event) -> State:
         """The state that the event leads to."""

@@ -12,51 +12,38 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import threading
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from mercbo import backend as backends
-from mercbo import snapshot
-from mercbo.arrays import Floats, Rows
+from mercbo import refusals, snapshot
+from mercbo.arrays import Rows
 from mercbo.asking import Asking
 from mercbo.averaging import kernel_of
 from mercbo.design import diversity
 from mercbo.encoding import Encoding
-from mercbo.errors import (
-    BackendError,
-    MercboError,
-    NoResults,
-    PointError,
-    SettingError,
-    SpaceError,
-    SpaceExhausted,
-    StateError,
-    choose,
-    whole,
-)
+from mercbo.errors import PointError, SettingError, StateError, choose, whole
 from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.executors import as_pool
 from mercbo.failures import Always, Works, fit_works
-from mercbo.feasible import Feasible, contradicted
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
-from mercbo.history import History, Marked, mark
+from mercbo.history import History, Marked
 from mercbo.inference import Fit
-from mercbo.interactions import between_variables
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factors, threads_for
+from mercbo.locking import Lock, alone
 from mercbo.model import Model
+from mercbo.observations import Observation, Prediction, best_of, marked_points, observed
 from mercbo.quadratic import Draw
 from mercbo.results import read_errors, read_values
 from mercbo.scores import ACQUISITIONS
 from mercbo.seeking import Tools
 from mercbo.space import Predicates, Space, is_single
+from mercbo.streams import Streams
 from mercbo.surrogate import Surrogate
 from mercbo.variables import Point
 
@@ -67,39 +54,6 @@ log = logging.getLogger(__name__)
 
 # How often an ask that lost a point to another process tries again before it makes them wait.
 RACES = 4
-# First entry of a spawn key: which of the optimizer's independent random streams.
-ASKING, FITTING, EXPLAINING = 0, 1, 2
-# Bounds of the default number of initial points, which otherwise is that of the variables.
-FEWEST_INITIAL, MOST_INITIAL = 5, 20
-
-
-Called = TypeVar("Called", bound=Callable[..., Any])
-
-
-def alone(method: Called) -> Called:
-    """A method of an optimizer that no other thread's call comes between."""
-
-    @wraps(method)
-    def waiting(self: Optimizer, *args: Any, **options: Any) -> Any:
-        with self._lock:
-            return method(self, *args, **options)
-
-    return waiting  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A point and its result, in the user's units."""
-
-    point: Point
-    value: float
-
-
-class Prediction(NamedTuple):
-    """Mean and standard deviation of the noise-free objective, in the user's units."""
-
-    mean: Floats
-    std: Floats
 
 
 class Optimizer:
@@ -159,40 +113,26 @@ class Optimizer:
         seed: int | None = None,
         storage: str | None = None,
     ) -> None:
-        if not isinstance(space, Space):
-            raise SettingError(f"space={space!r} is not a Space")
-        if model is not None and not isinstance(model, Model):
-            raise SettingError(f"model={model!r} is not a Model")
+        refusals.check_kinds(space, model)
         self.space = space
         self.direction = choose("direction", direction, ["minimize", "maximize"])
         self.backend = backend
         self.model = model or Model()
         self.acquisition = choose("acquisition", acquisition, ACQUISITIONS)
         self.repeats = choose("repeats", repeats, ["never", "allow"])
-        self.n_initial = _default_initial(len(space))
-        if n_initial is not None:
-            self.n_initial = whole("n_initial", n_initial)
-        _check_fit_together(self.model, space)
+        self.n_initial = refusals.initial(n_initial, space)
+        refusals.check_together(space, self.model)
         self._sampler = backends.resolve(backend)
-        self._entropy = _entropy(seed)
+        self._streams = Streams.of(seed)
         self._state = State(History.empty(len(space)))
-        # Part of the spawn keys of asks, once another process was seen to ask by the same ones.
-        self._lane: tuple[int, ...] = ()
         self._surrogate: Surrogate | None = None
         self._factors = Factors()
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
-        self._lock = threading.RLock()
+        self._lock = Lock()
         if storage is not None:
             self._keep_in(storage)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = threading.RLock()
 
     # -- history -------------------------------------------------------------------------------
 
@@ -200,30 +140,26 @@ class Optimizer:
     def observations(self) -> list[Observation]:
         """Every result told, in the order told; replicates of a point stay apart."""
         self._catch_up()
-        points = self.space.points(self._history.rows)
-        values = self._history.values.tolist()
-        return [Observation(p, v) for p, v in zip(points, values, strict=True)]
+        return observed(self.space, self._history)
 
     @property
     def pending(self) -> list[Point]:
         """Points asked for and not yet told."""
         self._catch_up()
-        return self._points_of(self._history.pending)
+        return marked_points(self.space, self._history, self._history.pending)
 
     @property
     def failed(self) -> list[Point]:
         """Points whose result was NaN or None."""
         self._catch_up()
-        return self._points_of(self._history.failed)
+        return marked_points(self.space, self._history, self._history.failed)
 
     @property
     def best_observed(self) -> Observation:
         """The observation with the best single value."""
         self._catch_up()
-        self._need_results("there is no best")
-        where = int(np.argmin(self._sign * self._history.values))
-        point = self.space.points(self._history.rows[where : where + 1])[0]
-        return Observation(point, float(self._history.values[where]))
+        refusals.need_results(self._history, "there is no best")
+        return best_of(self.space, self._history.rows, self._history.values, self._sign)
 
     @property
     def best(self) -> Observation:
@@ -232,12 +168,10 @@ class Optimizer:
         if self.repeats == "never":
             return self.best_observed
         self._catch_up()
-        self._need_results("there is no best")
+        refusals.need_results(self._history, "there is no best")
         rows = np.unique(self._history.rows, axis=0)
-        points = self.space.points(rows)
-        mean = self.predict(points).mean
-        where = int(np.argmin(self._sign * mean))
-        return Observation(points[where], float(mean[where]))
+        mean = self.predict(self.space.points(rows)).mean
+        return best_of(self.space, rows, mean, self._sign)
 
     @property
     def _history(self) -> History:
@@ -249,13 +183,6 @@ class Optimizer:
             f"Optimizer({len(self.space)} variables, {self.direction}, {len(history)} results, "
             f"{len(history.failed)} failed, {len(history.pending)} pending)"
         )
-
-    def _points_of(self, marked: Marked) -> list[Point]:
-        return self.space.points(self._history.stack(marked))
-
-    def _need_results(self, otherwise: str) -> None:
-        if len(self._history) == 0:
-            raise NoResults(f"no result has been told yet, so {otherwise}")
 
     @property
     def _sign(self) -> float:
@@ -285,9 +212,9 @@ class Optimizer:
     def amend(self, point: object, value: object, *, std: object = None) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure."""
-        row = self._one(point)
+        row = refusals.one(self.space, point)
         self._catch_up()  # another process may have told the result
-        self._check(Event("amend", row))
+        refusals.check_event(self.space, self._state, Event("amend", row))
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
         result, error = read_values(point, value, 1), read_errors(point, std, 1)
@@ -308,20 +235,6 @@ class Optimizer:
         """Take failures back: the points come again, with the next `ask`."""
         self._record(Event("retry", self.space.rows(points)))
 
-    def _one(self, point: object) -> Rows:
-        rows = self.space.rows(point)
-        if len(rows) != 1:
-            raise PointError(f"one point was wanted, {len(rows)} came")
-        return rows
-
-    def _check(self, event: Event) -> None:
-        """Complain of the first point that the event cannot happen to."""
-        refused, complaint = self._state.refuses(event)
-        for number in np.flatnonzero(refused).tolist():
-            where = f"point {number}: " if len(event.rows) > 1 else ""
-            point = self.space.points(event.rows[number : number + 1])[0]
-            raise PointError(f"{where}{point} {complaint}")
-
     # -- the one road by which the state changes -----------------------------------------------
 
     def _record(self, happened: Event | Callable[[], Event]) -> Event:
@@ -330,7 +243,7 @@ class Optimizer:
         with self._log.turn(self._state.number) as turn:
             self._follow(turn.news)
             event = happened if isinstance(happened, Event) else happened()
-            self._check(event)
+            refusals.check_event(self.space, self._state, event)
             state = self._state.after(event)
             if len(event.rows) > 0:
                 turn.append(event)
@@ -344,11 +257,9 @@ class Optimizer:
 
     def _follow(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            try:
+            with snapshot.named(f"{self._log.name}: event {entry.number}"):
                 event = Event.from_dict(entry.kind, entry.body, self.space.sizes)
                 self._check_fit(event.fit)
-            except StateError as error:
-                raise StateError(f"{self._log.name}: event {entry.number}: {error}") from error
             self._become(self._state.after(event))
 
     def _become(self, state: State) -> None:
@@ -418,7 +329,7 @@ class Optimizer:
         count = 1 if k is None else whole("k", k)
         if as_frame:
             pandas()  # missing, it is missed before anything is pending
-        options: dict[str, Any] = {"diversity": self._distance(diversity)}
+        options: dict[str, Any] = {"diversity": refusals.distance(self.space, diversity)}
         if executor is not None:
             options["pool"] = as_pool(executor)
         self._catch_up()
@@ -440,42 +351,27 @@ class Optimizer:
                 return self._record(partial(self._still, chosen, before)).rows
             except Taken as error:
                 log.debug("%s; choosing again", error)
-                self._lane = (secrets.randbits(32),)
+                self._streams = self._streams.apart()
         return self._record(choose).rows
 
     def _still(self, chosen: Event, before: State) -> Event:
         """What was chosen in an earlier state, if it can be asked for in the present one."""
-        now = self._state
-        if now is before:
-            return chosen
-        if now.has_taken(
-            self.space.group.with_images(chosen.rows), repeats=self.repeats == "allow"
-        ):
-            raise Taken("another process took a point that was about to be suggested")
-        if now.history.same_results(before.history):
-            return replace(chosen, fresh=chosen.fresh or now.fresh)
-        return replace(chosen, fresh=now.fresh and chosen.fit is None)
-
-    def _distance(self, diversity: int) -> int:
-        """In how many variables points are to differ, if they can."""
-        wanted = whole("diversity", diversity)
-        most = int((self.space.sizes > 1).sum())
-        if wanted > max(most, 1):
-            raise SettingError(f"diversity={wanted}: points of the space differ in at most {most}")
-        return wanted
+        images, repeats = self.space.group.with_images, self.repeats == "allow"
+        return self._state.still(chosen, before, images, repeats=repeats)
 
     def _choose(self, count: int, fixed: dict[str, Any] | None, **options: Any) -> Event:
         """The next points to evaluate, as the event of asking for them."""
-        feasible = self._feasible(fixed)
+        feasible = refusals.held(self.space, fixed)
+        repeats = self.repeats == "allow"
+        refused = partial(refusals.exhausted, feasible, count, fixed=fixed, repeats=repeats)
         asking = self._asking()
         left = feasible.left(asking.seen, count)
         if left < count:
-            raise self._exhausted(count, left, fixed, feasible)
+            raise refused(left)
         with threads_for(len(self._history)):
             chosen = asking.choose(self._state.asked, count, feasible, **options)
         if len(chosen) < count:
-            distance = options.get("diversity", 1)
-            raise self._exhausted(count, len(chosen), fixed, feasible, distance)
+            raise refused(len(chosen), diversity=options.get("diversity", 1))
         if self._surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
@@ -484,52 +380,8 @@ class Optimizer:
 
     def _asking(self) -> Asking:
         """How points are chosen, given the present history."""
-        return Asking(self._tools, self._history, self._model_of_now, self._works, self._stream)
-
-    def _feasible(self, fixed: dict[str, Any] | None) -> Feasible:
-        """The rows that an ask may choose from."""
-        if fixed is None:
-            return self.space.feasible
-        region = self.space.region
-        levels = [int(region.start[i]) + value for i, value in self.space.partial(fixed).items()]
-        feasible = self.space.fixed(levels)
-        blamed = contradicted(feasible, region, levels)
-        if blamed is not None:
-            shown = "; ".join(map(repr, blamed))
-            cannot = f" cannot hold together with {shown}"
-            raise PointError(
-                f"fixed={fixed}{cannot if shown else ': no row of the table has these values'}"
-            )
-        return feasible
-
-    def _exhausted(
-        self,
-        count: int,
-        left: int,
-        fixed: dict[str, Any] | None,
-        feasible: Feasible,
-        diversity: int = 1,
-    ) -> MercboError:
-        """Why an ask cannot be answered."""
-        among = f" with fixed={fixed}" if fixed else ""
-        if feasible.region.predicates and feasible.listed is None:
-            # no solver sees predicates, so that there is no proof
-            return SpaceError(
-                f"{count} asked for, {left} found: long search{among} met no other point that "
-                f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
-            )
-        told = "" if self.repeats == "allow" else "told, "
-        if diversity > 1:
-            return SpaceExhausted(
-                f"{count} asked for, {left} found: all other points of the space{among} are {told}"
-                f"failed, or differ in less than {diversity} variables from one that is pending or "
-                "comes before; ask for fewer, or with a lower diversity",
-                left=left,
-            )
-        return SpaceExhausted(
-            f"{count} asked for, {left} left: all other points of the space{among} are {told}"
-            "failed or pending",
-            left=left,
+        return Asking(
+            self._tools, self._history, self._model_of_now, self._works, self._streams.asking
         )
 
     def _works(self) -> Works:
@@ -558,7 +410,7 @@ class Optimizer:
             raise SettingError(f"rng={rng!r} is not a numpy.random.Generator")
         self._catch_up()
         number = self._state.asked
-        rng = self._stream(number) if rng is None else rng
+        rng = self._streams.asking(number) if rng is None else rng
         with threads_for(len(self._history)):
             return self._asking().draw(number, self.space.feasible, rng=rng)
 
@@ -570,7 +422,7 @@ class Optimizer:
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points."""
         self._catch_up()
-        self._need_results("nothing can be predicted")
+        refusals.need_results(self._history, "nothing can be predicted")
         rows = self.space.rows(points)
         with threads_for(len(self._history)):
             surrogate = self._model_of_now()
@@ -584,13 +436,13 @@ class Optimizer:
         from mercbo.explain import explain  # it takes a part of the time of `import mercbo`
 
         self._catch_up()
-        self._need_results("there is nothing to explain")
+        refusals.need_results(self._history, "there is nothing to explain")
         if not self.space.group.is_trivial:
             raise SettingError("a model with symmetries is not a product, and is not explained")
-        row = None if point is None else self._one(point)[0]
+        row = None if point is None else refusals.one(self.space, point)[0]
         with threads_for(len(self._history)):
             now, told = self._model_of_now(), self._history
-            averaged = now.averaged(rng=self._rng(EXPLAINING, len(told)))
+            averaged = now.averaged(rng=self._streams.explaining(len(told)))
             return explain(
                 self.space, averaged, now.units, self.direction, told.rows, told.values,
                 level=level, row=row,
@@ -602,7 +454,7 @@ class Optimizer:
             self._surrogate = Surrogate(
                 self.model, self._kernel, self._history, self._sign, self._state.committed,
                 keep=self._state.fresh, factors=self._factors,
-                rng=self._rng(FITTING, len(self._history)),
+                rng=self._streams.fitting(len(self._history)),
             )  # fmt: skip
         return self._surrogate
 
@@ -626,91 +478,29 @@ class Optimizer:
     def _kernel(self) -> Kernel:
         return kernel_of(self._encoding, self.space.group)
 
-    def _stream(self, number: int) -> np.random.Generator:
-        """The random numbers of one of the points asked for."""
-        return self._rng(ASKING, number)
-
-    def _rng(self, *stream: int) -> np.random.Generator:
-        key = (*stream, *self._lane) if stream[0] == ASKING else stream
-        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
-
     # -- save and load -------------------------------------------------------------------------
 
     @alone
     def to_dict(self) -> dict[str, Any]:
         """The whole state in plain values; `from_dict` goes on from it."""
         self._catch_up()
-        return {
-            "space": self.space.to_dict(),
-            "direction": self.direction,
-            "backend": self.backend if isinstance(self.backend, str) else None,
-            "model": self.model.to_dict(),
-            "acquisition": self.acquisition,
-            "repeats": self.repeats,
-            "n_initial": self.n_initial,
-            "entropy": self._entropy,
-            "asked": self._state.asked,
-            "points": self.space.points(self._history.rows),
-            "values": self._history.values.tolist(),
-            "errors": [None if np.isnan(e) else e for e in self._history.errors.tolist()],
-            "failed": self._points_of(self._history.failed),
-            "pending": self._points_of(self._history.pending),
-            "retries": self._points_of(self._history.retries),
-            "fit": self._state.committed.to_dict() if self._state.committed else None,
-            "fresh": self._state.fresh,
-        }
+        return snapshot.described(
+            self.space, self._state, direction=self.direction, backend=self.backend,
+            model=self.model, acquisition=self.acquisition, repeats=self.repeats,
+            n_initial=self.n_initial, entropy=self._streams.entropy,
+        )  # fmt: skip
 
     @classmethod
     def from_dict(
-        cls,
-        state: dict[str, Any],
-        *,
-        backend: object = None,
-        where: Predicates | None = None,
+        cls, state: dict[str, Any], *, backend: object = None, where: Predicates | None = None
     ) -> Optimizer:
         """An optimizer in the state of `to_dict`; `backend` replaces the one it names, `where`
         gives the predicates of the space's `Where` constraints."""
-        try:
-            return cls._rebuilt(state, backend, where)
-        except (StateError, BackendError):
-            raise
-        except MercboError as error:
-            raise StateError(str(error)) from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"not the whole state of a run ({error!r})") from error
-
-    @classmethod
-    def _rebuilt(
-        cls, state: dict[str, Any], backend: object, where: Predicates | None
-    ) -> Optimizer:
-        named = state["backend"] if backend is None else backend
-        if named is None:
-            raise StateError(
-                "the run used a sampler object as its backend, which a file cannot hold; "
-                "pass it again: backend=..."
-            )
-        space = Space.from_dict(state["space"], where=where)
-        opt = cls(
-            space,
-            direction=state["direction"],
-            backend=named,
-            model=Model(**state["model"]),
-            acquisition=state["acquisition"],
-            repeats=state["repeats"],
-            n_initial=state["n_initial"],
-            seed=state["entropy"],
-        )
-        if state["points"]:
-            opt.tell(state["points"], state["values"], std=state["errors"])
-        failed, pending, retries = (
-            mark(space.feasible_rows(state[name])) for name in ("failed", "pending", "retries")
-        )
-        history = replace(opt._history, failed=failed, pending=pending, retries=retries)
-        asked = whole("asked", state["asked"], least=0)
-        whole("entropy", state["entropy"], least=0)
-        fit = Fit.from_dict(state["fit"]) if state["fit"] else None
-        opt._check_fit(fit)
-        opt._state = State(history, asked, fit, bool(state["fresh"]))
+        with snapshot.reading():
+            opt = cls(**snapshot.settings_of(state, backend, where))
+            restored = snapshot.state_of(state, opt.space)
+            opt._check_fit(restored.committed)
+            opt._state = restored
         return opt
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -719,17 +509,7 @@ class Optimizer:
         Predicates (`Where`) cannot be written: a warning names those that `load` will want.
         """
         snapshot.write(path, self.to_dict())
-        self._warn_of_predicates(f"{path} does not hold", "load", stacklevel=3)
-
-    def _warn_of_predicates(self, lacks: str, back: str, *, stacklevel: int) -> None:
-        names = [predicate.name for predicate in self.space.region.predicates]
-        if names:
-            wanted = ", ".join(f"{name!r}: ..." for name in names)
-            warnings.warn(
-                f"{lacks} the predicate{'s' * (len(names) > 1)} "
-                f"{', '.join(map(repr, names))}; {back} it with where={{{wanted}}}",
-                stacklevel=stacklevel,
-            )
+        snapshot.warn_of_predicates(self.space, f"{path} does not hold", "load", stacklevel=3)
 
     @classmethod
     def load(
@@ -746,7 +526,8 @@ class Optimizer:
         them; both cannot be held by a file. With `storage`, a database URL, the run goes on there.
         """
         state = snapshot.read(path)
-        opt = cls._restored(state, path, backend, where)
+        with snapshot.named(path):
+            opt = cls.from_dict(state, backend=backend, where=where)
         if storage is not None:
             opt._keep_in(storage)
         return opt
@@ -763,52 +544,17 @@ class Optimizer:
         from mercbo.store import Store
 
         store = Store.open(storage)
-        opt = cls._restored(store.beginning(), store.name, backend, where)
+        state = store.beginning()
+        with snapshot.named(store.name):
+            opt = cls.from_dict(state, backend=backend, where=where)
         opt._log, opt._state = store, replace(opt._state, number=1)
         opt._catch_up()
         return opt
-
-    @classmethod
-    def _restored(
-        cls, state: dict[str, Any], source: object, backend: object, where: Predicates | None
-    ) -> Optimizer:
-        try:
-            return cls.from_dict(state, backend=backend, where=where)
-        except StateError as error:
-            raise StateError(f"{source}: {error}") from error
 
     def _keep_in(self, storage: str) -> None:
         """Begin a stored run with the present state, its first event."""
         from mercbo.store import Store
 
-        self._warn_of_predicates(f"{storage} does not hold", "open", stacklevel=4)
+        snapshot.warn_of_predicates(self.space, f"{storage} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())
         self._state = replace(self._state, number=1)
-
-
-def _check_fit_together(model: Model, space: Space) -> None:
-    """Refuse a model that is not one of this space."""
-    if model.interactions is not None:
-        between_variables(model.interactions, tuple(space.variables))
-    if space.group.is_trivial:
-        return
-    if model.inference == "slice":
-        raise SettingError(
-            "inference='slice' does not tie what symmetries tie; use 'auto', 'map' or 'hmc'"
-        )
-    if model.terms is not None:
-        raise SettingError(
-            f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"
-        )
-
-
-def _default_initial(variables: int) -> int:
-    return min(max(variables, FEWEST_INITIAL), MOST_INITIAL)
-
-
-def _entropy(seed: int | None) -> int:
-    if seed is None:
-        drawn = np.random.SeedSequence().entropy
-        assert isinstance(drawn, int)
-        return drawn
-    return whole("seed", seed, least=0)

@@ -55,7 +55,7 @@ def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
     opt = told(mixed, 10)
     sample = opt.draw().sample
     moves = moves_of(opt)
-    rows, values, around = moves.descend(mixed.sample_rows(3, rng=opt._rng(9)))
+    rows, values, around = moves.descend(mixed.sample_rows(3, rng=np.random.default_rng(9)))
     seen: set[bytes] = set()
     previous = -np.inf
     for _ in range(20):

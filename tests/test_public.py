@@ -25,15 +25,18 @@ PUBLIC = {
 
 # Each module may import only those before it.
 LAYERS = [
-    "errors", "arrays", "limits", "moves", "backend", "variables", "encoding", "constraints",
+    "errors", "arrays", "streams", "locking",
+    "limits", "moves", "backend", "variables", "encoding", "constraints",
     "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
     "averaging", "interactions", "features", "higher", "reduction", "linalg",
     "warp", "windows", "inference", "windowed",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
-    "quadratic", "design", "trust", "acquisition", "history", "ridges", "mixture", "explanatory",
+    "quadratic", "design", "trust", "acquisition", "history", "observations",
+    "ridges", "mixture", "explanatory",
     "surrogate", "anova", "crossval", "explain",
-    "events", "snapshot", "processes", "store", "executors", "seeking", "asking", "optimizer",
+    "events", "refusals", "snapshot", "processes", "store", "executors", "seeking", "asking",
+    "optimizer",
     "interchange", "progress",
     "campaign", "driver", "plots", "testing",
 ]  # fmt: skip

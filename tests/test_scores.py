@@ -39,7 +39,7 @@ def test_the_names_are_these_and_others_are_refused() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_suggestion_has_the_lowest_score_of_all_that_are_new(name: str) -> None:
     opt = told(name)
-    rng = opt._rng(0, opt._state.asked)
+    rng = opt._streams.asking(opt._state.asked)
     drawn = opt._asking().draw(opt._state.asked, opt.space.feasible, rng=rng).sample
     score = opt._asking().situation(rng=rng).score(name, drawn, rng=rng)
     seen = set(as_tuples([o.point for o in opt.observations]))

@@ -123,7 +123,13 @@ def test_descent_with_trust_ends_where_no_move_within_reach_gains() -> None:
     assert trust is not None
     best = opt._history.rows[np.argsort(opt._history.values)]
     found = minima_of(
-        draw, draw.sample, opt._kernel, opt._sampler, best, trust=trust, rng=opt._rng(0, 0)
+        draw,
+        draw.sample,
+        opt._kernel,
+        opt._sampler,
+        best,
+        trust=trust,
+        rng=np.random.default_rng(0),
     )
     assert trust.holds(found.rows).all()
     around = Moves(draw.sample, opt._kernel, space.region).around(found.rows)

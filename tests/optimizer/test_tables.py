@@ -58,7 +58,7 @@ def test_a_suggestion_is_the_lowest_of_the_draw_over_all_unseen_rows():
         seen = {*as_tuples([o.point for o in opt.observations]), *as_tuples(opt.failed)}
         seen |= set(as_tuples(opt.pending))
         unseen = [p for p in ROWS if tuple(p.values()) not in seen]
-        score = opt._asking().situation(rng=opt._rng(9)).weighed(draw.sample)
+        score = opt._asking().situation(rng=np.random.default_rng(9)).weighed(draw.sample)
         values = score.path(CATALOGUE.rows(unseen))
         assert opt.ask() == unseen[int(values.argmin())]
 
