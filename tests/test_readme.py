@@ -8,12 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from mercbo import Categorical, Integer, Space
 from mercbo.bench.methods import METHODS, make, maker
-from mercbo.cli import app
-from mercbo.lab.tables import read_table, write_table
 from mercbo.problems.catalogue import FACTORS, FORMS, PROBLEMS, _numbered, find
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -95,34 +92,6 @@ def test_the_protocol_is_that_of_the_workers(tmp_path: Path) -> None:
     worker.close()
     assert worker._process.returncode == 0
     assert set(answers) == {"start", "tell", "ask", "stop"}
-
-
-def test_a_newcomer_can_follow_the_laboratorys_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The space and the commands as they stand there, with the plate filled in where it says so."""
-    monkeypatch.chdir(tmp_path)
-    found = re.search(r"\n## Without Python.*?\n## ", README, flags=re.DOTALL)
-    assert found is not None
-    (space,) = re.findall(r"```yaml\n(.*?)```", found.group(), flags=re.DOTALL)
-    (tmp_path / "space.yaml").write_text(space)
-    _, loop, past = re.findall(r"```sh\n(.*?)```", found.group(), flags=re.DOTALL)
-    lines = [line for line in (loop + past).splitlines() if line.startswith("mercbo ")]
-    assert len(lines) == 8
-    for line in lines:
-        if " tell " in line:
-            table = read_table("plate.csv")
-            rows = [list(cells.cells.values()) for cells in table.lines]
-            for number, row in enumerate(rows):
-                row[-1] = None if row[2] == "control" else 50.0 + number % 7
-            write_table("plate.csv", table.header, rows)
-            write_table("past.csv", table.header, rows)
-        if " --from " in line:
-            (tmp_path / "study.db").unlink()
-        done = CliRunner().invoke(app, line.split()[1:])
-        assert done.exit_code == 0, (line, done.output)
-    assert (tmp_path / "study.html").exists()
-    assert (tmp_path / "study.space.yaml").exists()
 
 
 def test_local_links_exist() -> None:
