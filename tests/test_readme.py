@@ -31,9 +31,19 @@ def test_the_first_block_is_short() -> None:
     assert len([line for line in first.group(1).splitlines() if line.strip()]) <= 15
 
 
+def test_it_is_no_manual() -> None:
+    assert len(README.splitlines()) <= 200  # what is longer belongs to docs/
+
+
 def test_local_links_exist() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (Path(__file__).parent.parent / target).exists(), target
+
+
+def test_every_page_on_a_task_or_an_idea_is_linked() -> None:
+    folder = Path(__file__).parent.parent
+    for page in [*folder.glob("docs/howto/*.md"), *folder.glob("docs/explanation/*.md")]:
+        assert f"]({page.relative_to(folder).as_posix()})" in README, page
 
 
 def test_nothing_is_left_to_fill_in() -> None:
