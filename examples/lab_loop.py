@@ -3,9 +3,9 @@
     python examples/lab_loop.py                # the real command, a transcript on the screen
     python examples/lab_loop.py --out loop.md  # and in a file
 
-The reaction is made up (`mercbo.lab.reaction`); everything else is what the README's section for
-laboratories says to do: a space with rules in a file, plates to fill in, results told back as
-spreadsheets of several kinds. A person would type the commands and fill in the plates by hand; here
+The reaction is made up (`mercbo.lab.reaction`); everything else is what `docs/howto/lab.md` says
+to do: a space with rules in a file, plates to fill in, results told back as spreadsheets of several
+kinds. A person would type the commands and fill in the plates by hand; here
 a program does both, and makes the mistakes that people make.
 """
 

@@ -1,4 +1,4 @@
-"""The figures that the README states, measured again.
+"""Figures that the README and `docs/measured.md` state, measured again.
 
     python examples/measure.py contamination [--data DIR] [--runs 0-24] [--jobs 2]
     python examples/measure.py timing

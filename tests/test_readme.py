@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from mercbo import Categorical, Integer, Space
-from mercbo.bench.methods import METHODS, make, maker
-from mercbo.cli import app
-from mercbo.lab.tables import read_table, write_table
-from mercbo.problems.catalogue import FACTORS, FORMS, PROBLEMS, _numbered, find
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
@@ -25,7 +16,7 @@ def test_the_code_blocks_run(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 2
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
@@ -40,94 +31,19 @@ def test_the_first_block_is_short() -> None:
     assert len([line for line in first.group(1).splitlines() if line.strip()]) <= 15
 
 
-def benchmark_section() -> str:
-    found = re.search(r"\n## Benchmark\n(.*?)\n## ", README, flags=re.DOTALL)
-    assert found is not None
-    return found.group(1)
-
-
-def test_the_benchmark_names_every_method_and_problem() -> None:
-    # what is in quotes, but for options, files and variables
-    named = set(re.findall(r"`(?!--)([a-zA-Z0-9:-]+)`", benchmark_section()))
-    assert set(METHODS) <= named
-    assert {*FORMS, *FACTORS} <= named
-    ends = ("-0", "-1e-2", "-bits")
-    for name in PROBLEMS:
-        whole = {name, *(name.removesuffix(end) for end in ends if name.endswith(end))}
-        assert whole & named or _numbered(name), name
-    # and nothing that is neither
-    for name in named - set(METHODS) - {*FORMS, *FACTORS, *ends, "run", "worker:COMMAND"}:
-        assert name in PROBLEMS, name
-
-
-def test_the_command_of_the_benchmark_is_understood() -> None:
-    command = re.search(r"mercbo bench run --problems (\S+) --methods (\S+)", benchmark_section())
-    assert command is not None
-    for name in command[1].split(","):
-        find(name)
-    for name in command[2].split(","):
-        maker(name)
-
-
-def test_the_protocol_is_that_of_the_workers(tmp_path: Path) -> None:
-    """A worker that answers as the README says, to messages as the README says."""
-    (block,) = re.findall(r"```text\n(.*?)```", benchmark_section(), flags=re.DOTALL)
-    pairs = [line.replace("{...}", "{}").split("->") for line in block.splitlines()]
-    answers = {}
-    for question, answer in pairs:
-        if question.startswith("{"):
-            (word,) = json.loads(question)
-            answers[word] = json.loads(answer) if answer.strip().startswith("{") else None
-    script = tmp_path / "said.py"
-    script.write_text(
-        "import json, sys\n"
-        f"answers = {answers!r}\n"
-        "for line in sys.stdin:\n"
-        "    (word,) = json.loads(line)\n"
-        "    if answers[word] is None: break\n"
-        "    print(json.dumps(answers[word]), flush=True)\n"
-    )
-    space = Space({"base": Categorical(["A", "G"]), "n": Integer(2, 6)})
-    worker = make(f"worker:{sys.executable} {script}", space, 0, 5)
-    told = json.loads(pairs[1][0])["tell"]
-    worker.tell(space.rows([told["point"]])[0], told["value"])
-    assert space.points(worker.ask()[None]) == [answers["ask"]["point"]]
-    worker.close()
-    assert worker._process.returncode == 0
-    assert set(answers) == {"start", "tell", "ask", "stop"}
-
-
-def test_a_newcomer_can_follow_the_laboratorys_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The space and the commands as they stand there, with the plate filled in where it says so."""
-    monkeypatch.chdir(tmp_path)
-    found = re.search(r"\n## Without Python.*?\n## ", README, flags=re.DOTALL)
-    assert found is not None
-    (space,) = re.findall(r"```yaml\n(.*?)```", found.group(), flags=re.DOTALL)
-    (tmp_path / "space.yaml").write_text(space)
-    _, loop, past = re.findall(r"```sh\n(.*?)```", found.group(), flags=re.DOTALL)
-    lines = [line for line in (loop + past).splitlines() if line.startswith("mercbo ")]
-    assert len(lines) == 8
-    for line in lines:
-        if " tell " in line:
-            table = read_table("plate.csv")
-            rows = [list(cells.cells.values()) for cells in table.lines]
-            for number, row in enumerate(rows):
-                row[-1] = None if row[2] == "control" else 50.0 + number % 7
-            write_table("plate.csv", table.header, rows)
-            write_table("past.csv", table.header, rows)
-        if " --from " in line:
-            (tmp_path / "study.db").unlink()
-        done = CliRunner().invoke(app, line.split()[1:])
-        assert done.exit_code == 0, (line, done.output)
-    assert (tmp_path / "study.html").exists()
-    assert (tmp_path / "study.space.yaml").exists()
+def test_it_is_no_manual() -> None:
+    assert len(README.splitlines()) <= 200  # what is longer belongs to docs/
 
 
 def test_local_links_exist() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (Path(__file__).parent.parent / target).exists(), target
+
+
+def test_every_page_on_a_task_or_an_idea_is_linked() -> None:
+    folder = Path(__file__).parent.parent
+    for page in [*folder.glob("docs/howto/*.md"), *folder.glob("docs/explanation/*.md")]:
+        assert f"]({page.relative_to(folder).as_posix()})" in README, page
 
 
 def test_nothing_is_left_to_fill_in() -> None:
