@@ -11,7 +11,7 @@ import typer
 
 from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
 from mercbo.cli.study import OptionalPath, OptionalText, _assigned
-from mercbo.errors import MercboError, choose
+from mercbo.errors import MercboError, choose, hint
 from mercbo.lab.notes import design_key
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
@@ -20,6 +20,8 @@ from mercbo.variables import Point
 
 app = typer.Typer()
 Force = Annotated[bool, typer.Option("--force", help="Write over the file.")]
+# Kinds of pictures that --variables says something to.
+OF_VARIABLES = ("effects", "interactions")
 
 
 @app.command()
@@ -161,7 +163,8 @@ def plot(
     ] = "convergence",
     out_file: Annotated[OptionalPath, typer.Option("--out", help=".png, .svg or .pdf.")] = None,
     variables: Annotated[
-        OptionalText, typer.Option(help="For interactions: two names by a comma.")
+        OptionalText,
+        typer.Option(help="For effects: names by commas; for interactions: two names."),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -180,15 +183,40 @@ def plot(
         choose("--kind", kind, drawn)
         opened = Study.open(study)
         target = out_file or study.with_name(f"{study.stem}-{kind}.png")
+        plots.check_ending(target)  # before the model is fitted, which takes its time
         check_free(target, force=force or out_file is None)
         options: dict[str, Any] = {}
         if variables is not None:
-            options["variables"] = tuple(part.strip() for part in variables.split(","))
+            options["variables"] = _chosen_variables(opened, kind, variables)
         with out.working("drawing"):
             axes = drawn[kind](opened.optimizer, **options)
-            plots.save(axes, target)
+            try:
+                plots.save(axes, target)
+            except OSError as error:
+                raise MercboError(
+                    f"{target}: cannot be written ({error.strerror or error})"
+                ) from None
     out.give({"file": str(target)})
     out.say(f"wrote {target}")
+
+
+def _chosen_variables(study: Study, kind: str, text: str) -> tuple[str, ...]:
+    """The names that --variables lists, if the kind of picture takes so many."""
+    if kind not in OF_VARIABLES:
+        raise MercboError(
+            f"--variables={text} is of no use with --kind {kind}; {' and '.join(OF_VARIABLES)} "
+            "take it"
+        )
+    names = tuple(part.strip() for part in text.split(","))
+    for name in names:
+        if name not in study.space.variables:
+            known = study.space.names
+            raise MercboError(
+                f"--variables: {name!r} is not one of {list(known)}{hint(name, known)}"
+            )
+    if kind == "interactions" and len(set(names)) != 2:
+        raise MercboError(f"--variables={text}: two names by a comma are wanted for interactions")
+    return names
 
 
 @app.command()

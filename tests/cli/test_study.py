@@ -67,6 +67,12 @@ def filled(
     write_table(out, table.header, rows)
 
 
+def past(*rows: str, header: str = "solvent,heat,hours,stir,yield", name: str = "past.csv") -> str:
+    """A table of results, written by hand."""
+    Path(name).write_text("\n".join([header, *rows, ""]))
+    return name
+
+
 @pytest.mark.slow
 def test_the_loop_from_space_to_best(made) -> None:
     said = made("ask", "s.db", "-k", 5, "--out", "p 1.csv").stdout
@@ -256,6 +262,40 @@ def test_pictures_and_the_schema(made) -> None:
     made("plot", "s.db", "--kind", "interactions", "--variables", "heat,stir", "--out", "i.svg")
     assert "did you mean 'effects'" in made("plot", "s.db", "--kind", "effect", code=1).stderr
     assert json.loads(made("schema").stdout)["title"] == "mercbo space"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--out", "x.foo"], "x.foo: the ending .foo is none of a picture; possible are "),
+        (["--out", "picture"], "picture: has no ending; possible are "),
+        (["--variables", "heat"], "--variables=heat is of no use with --kind convergence; "),
+        (["--kind", "best", "--variables", "heat"], "effects and interactions take it"),
+        (["--kind", "effects", "--variables", "het"], "'het' is not one of ['solvent', 'heat', "),
+        (["--kind", "interactions", "--variables", "het,stir"], "did you mean 'heat'"),
+        (["--kind", "interactions", "--variables", "heat"], "two names by a comma are wanted"),
+        (["--kind", "interactions", "--variables", "heat,heat"], "two names by a comma"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_is_refused_in_one_line(
+    made, options: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,40,2,1,7"))
+    # what is wrong is said before the model is fitted
+    monkeypatch.setattr("mercbo.optimizer.Optimizer.explain", lambda *_: pytest.fail("fitted"))
+    result = made("plot", "s.db", *options, code=1)
+    assert complaint in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not [*Path().glob("*.foo"), *Path().glob("picture*"), *Path().glob("*.png")]
+
+
+def test_a_picture_that_cannot_be_written_is_an_error_with_its_name(made) -> None:
+    pytest.importorskip("matplotlib")
+    made("import", "s.db", past("DMSO,20,1,0,5"))
+    Path("p.png").mkdir()
+    result = made("plot", "s.db", "--out", "p.png", "--force", code=1)
+    assert "p.png: cannot be written (Is a directory)" in result.stderr
 
 
 def test_an_interrupted_ask_says_where_it_leaves_the_study(
