@@ -29,7 +29,7 @@ from mercbo.lab.plates import Plate, controls_of
 from mercbo.lab.results import CONTROL, Known, Options, Reading, Result, known_of, read_results
 from mercbo.lab.spacefile import read_titled
 from mercbo.lab.study import TARGET, Study
-from mercbo.lab.tables import Cell, put, read_table, write_table
+from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
 from mercbo.variables import Point
 
 app = typer.Typer()
@@ -170,6 +170,7 @@ def ask(
             raise MercboError("--controls needs --plate")
         count = k if k is not None else len(wells.free()) if wells else 1
         if out_file is not None:
+            check_writable(out_file)  # before anything is pending
             check_free(out_file, force=force)
         fixed = _assigned(opened, fix) if fix else None
         before = len(opened.optimizer.pending)
@@ -441,6 +442,8 @@ def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]
     for text in which:
         first, dash, last = text.partition("-")
         if first.isdigit() and (last.isdigit() or not dash):
+            if last and int(last) < int(first):
+                raise MercboError(f"{text!r} runs backwards; {last}-{first} was wanted")
             numbers += range(int(first), int(last or first) + 1)
         else:
             numbers += _lines_of(study, pending, Path(text))

@@ -168,6 +168,8 @@ def test_cancelling(made) -> None:
     assert "this design is not pending" in made("cancel", "s.db", "c.csv", code=1).stderr
     assert "no pending design has the number 9" in made("cancel", "s.db", "9", code=1).stderr
     assert "say which" in made("cancel", "s.db", code=1).stderr
+    assert "'3-1' runs backwards; 1-3 was wanted" in made("cancel", "s.db", "3-1", code=1).stderr
+    assert made("status", "s.db", "--json").json["pending"] == 3
     assert made("cancel", "s.db", "--all", "--json").json == {"cancelled": 3, "pending": 0}
 
 
@@ -208,6 +210,14 @@ def test_other_columns_and_formulas_come_back_harmless(made) -> None:
     assert first.cells["state"] == "told"
     assert "exists already" in made("export", "s.db", "all.csv", code=1).stderr
     assert len(made("export", "s.db", "--json").json["rows"]) == 2
+
+
+def test_a_table_that_could_not_be_read_back_is_not_written(made) -> None:
+    refused = made("ask", "s.db", "--out", "p.xls", code=1).stderr
+    assert "p.xls: .xls files are not written; name it .xlsx or .csv" in refused
+    assert made("status", "s.db", "--json").json["pending"] == 0
+    assert ".xls files are not written" in made("export", "s.db", "e.XLS", code=1).stderr.lower()
+    assert not [*Path().glob("*.xls"), *Path().glob("*.XLS")]
 
 
 def test_files_are_not_written_over(made) -> None:
