@@ -10,8 +10,9 @@ import numpy as np
 import typer
 
 from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
-from mercbo.cli.study import OptionalPath, OptionalText, _assigned
+from mercbo.cli.study import OptionalPath, OptionalText
 from mercbo.errors import MercboError, choose, hint
+from mercbo.lab.assignments import assigned
 from mercbo.lab.notes import design_key
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
@@ -101,7 +102,7 @@ def explain(
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
-        chosen = _assigned(opened, point) if point else None
+        chosen = assigned(opened.space, point) if point else None
         with out.working("fitting the model"):
             found = opened.optimizer.explain(chosen, level=level)
     kinds = ["effects", "interactions", "importance", "pairs", "check"]

@@ -21,7 +21,8 @@ from mercbo.cli.common import (
     counted,
     values_of,
 )  # fmt: skip
-from mercbo.errors import MercboError, PointError, choose, hint
+from mercbo.errors import MercboError, choose
+from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of, value_of
 from mercbo.lab.infer import as_yaml, inferred, space_from
 from mercbo.lab.notes import design_key
@@ -37,6 +38,7 @@ app = typer.Typer()
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
 OptionalInt = Optional[int]  # noqa: UP045
+OptionalTexts = Optional[list[str]]  # noqa: UP045
 Target = Annotated[
     OptionalText, typer.Option(help="The column of results, if not the study's own.")
 ]
@@ -154,8 +156,12 @@ def ask(
         typer.Option(help="Wells set aside: names (A1,H12), a number, or 'column 12'."),
     ] = "",
     fix: Annotated[
-        str, typer.Option(help="Hold variables for this batch: solvent=DMSO,heat=80.")
-    ] = "",
+        OptionalTexts,
+        typer.Option(
+            help="Hold variables for this batch: solvent=DMSO,heat=80. May be repeated; "
+            "a value with a comma in it stands in quotes or in an option of its own."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over the file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -172,7 +178,7 @@ def ask(
         if out_file is not None:
             check_writable(out_file)  # before anything is pending
             check_free(out_file, force=force)
-        fixed = _assigned(opened, fix) if fix else None
+        fixed = assigned(opened.space, *fix) if fix else None
         before = len(opened.optimizer.pending)
         with answering(out, when_stopped=lambda: _pending_now(study, before)):
             with out.working(f"choosing {count} designs"):
@@ -220,23 +226,6 @@ def _sheet(
         else:
             rows.append([plate, well, number + 1, *values[number], None])
     return ["plate", "well", "design", *names], rows
-
-
-def _assigned(study: Study, text: str) -> Point:
-    """``"solvent=DMSO, heat=80"`` -> names and values."""
-    found: Point = {}
-    variables = study.space.variables
-    for part in text.split(","):
-        name, equals, cell = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise PointError(f"{part.strip()!r} is not of the form NAME=VALUE")
-        if name not in variables:
-            raise PointError(f"unknown variable {name!r}{hint(name, variables)}")
-        try:
-            found[name] = value_of(variables[name], cell)
-        except CellError as error:
-            raise PointError(f"{name!r}: {error}") from None
-    return found
 
 
 # -- tell, import, amend -----------------------------------------------------------------------
@@ -370,7 +359,7 @@ def amend(
         changes: list[tuple[Point, float | None]]
         if corrected is None:
             try:
-                changes = [(_assigned(opened, point), result_of(value))]
+                changes = [(assigned(opened.space, point), result_of(value))]
             except CellError as error:
                 raise MercboError(f"--value: {error}") from None
         else:
@@ -416,7 +405,7 @@ def _corrections(
 def cancel(
     study: StudyPath,
     which: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        OptionalTexts,
         typer.Argument(help="Numbers of `mercbo status --pending` (3 5-7), or a table."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending designs.")] = False,

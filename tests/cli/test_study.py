@@ -262,6 +262,15 @@ def test_asks_that_cannot_be_met_are_refused(made) -> None:
     assert "a plate of 7 wells" in made("ask", "s.db", "--plate", 7, code=1).stderr
 
 
+def test_a_value_with_a_comma_can_be_fixed_in_quotes_or_alone(run) -> None:
+    Path("c.yaml").write_text('variables:\n  solvent: ["DMSO, dry", THF]\n  heat: [20, 40]\n')
+    run("init", "c.db", "--space", "c.yaml", "--seed", 0)
+    quoted = run("ask", "c.db", "--fix", 'solvent="DMSO, dry",heat=20', "--json").json
+    assert quoted["points"] == [{"solvent": "DMSO, dry", "heat": 20}]
+    alone = run("ask", "c.db", "--fix", "solvent=DMSO, dry", "--fix", "heat=40", "--json").json
+    assert alone["points"] == [{"solvent": "DMSO, dry", "heat": 40}]
+
+
 @pytest.mark.slow
 def test_pictures_and_the_schema(made) -> None:
     made("ask", "s.db", "-k", 5, "--out", "p.csv")
