@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Optional
@@ -246,7 +247,8 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Store the results of a table: all of it, or, where anything is wrong, nothing."""
-    _tell(study, results, target, std, partial, new, replicates, empty, as_json)
+    options = Options("", std, new, replicates, empty, again=replicates)
+    _tell(study, results, target, options, partial, as_json)
 
 
 @app.command("import")
@@ -256,22 +258,33 @@ def import_(
     target: Target = None,
     std: Annotated[str, typer.Option(help="The column of known measurement errors.")] = "std",
     partial: Partial = False,
+    replicates: Annotated[
+        bool,
+        typer.Option(
+            "--replicates",
+            help="Store rows once more whose design has the same result in the study already.",
+        ),
+    ] = False,
     empty: EmptyIs = "skip",
     as_json: AsJson = False,
 ) -> None:
-    """Store results from before the study: designs that nobody asked for, replicates too."""
-    _tell(study, past, target, std, partial, True, True, empty, as_json)
+    """Store results from before the study: designs that nobody asked for, replicates too.
+
+    Rows that the study has already, of the same design and result, are passed over: a table that
+    has grown may be imported again.
+    """
+    options = Options("", std, new=True, replicates=True, empty=empty, again=replicates)
+    _tell(study, past, target, options, partial, as_json)
 
 
 def _tell(
-    study: Path, results: Path, target: str | None, std: str, partial: bool, new: bool,
-    replicates: bool, empty: str, as_json: bool,
-) -> None:  # fmt: skip
+    study: Path, results: Path, target: str | None, options: Options, partial: bool, as_json: bool
+) -> None:
     out = Output(as_json=as_json)
     with answering(out, when_stopped=lambda: "a table is stored whole or not at all"):
         opened = Study.open(study)
-        choose("--empty", empty, ["skip", "failed"])
-        options = Options(target or opened.target, std, new, replicates, empty)
+        choose("--empty", options.empty, ["skip", "failed"])
+        options = replace(options, target=target or opened.target)
         with out.working(f"reading {results.name}"):
             reading = read_results(read_table(results), opened.space, _known(opened), options)
         kept = reading.good if partial or not reading.problems else ()
@@ -292,6 +305,8 @@ def _tell(
         )
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
+    if reading.again and options.replicates:
+        out.say("rows told before were passed over; --replicates stores them once more")
     if reading.problems:
         raise typer.Exit(PARTLY)
 

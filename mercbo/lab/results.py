@@ -77,6 +77,9 @@ class Options:
         Whether designs that nobody asked for are welcome.
     replicates
         Whether a design may come again, with another result.
+    again
+        Whether a result that the study has already is one more; else it is passed over, so that a
+        table may be given twice.
     empty
         "skip": a row without a result has none yet. "failed": it failed.
     """
@@ -86,6 +89,7 @@ class Options:
     new: bool = False
     replicates: bool = False
     empty: str = "skip"
+    again: bool = False
 
 
 def read_results(table: Table, space: Space, known: Known, options: Options) -> Reading:
@@ -100,6 +104,7 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
     problems: list[Problem] = []
     found: dict[str, list[int]] = {"empty": [], "controls": [], "again": []}
     first: dict[bytes, int] = {}
+    left = {design: list(values) for design, values in known.told.items()}
     for line in table.lines:
         if _is_control(line, space):
             found["controls"].append(line.number)
@@ -111,11 +116,10 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
         row = _design(table, line, space, wrong)
         value, std = _result(table, line, options, wrong)
         if not wrong and row is not None:
-            seen = _seen(table, line, row, value, space, known, first, options)
-            if seen is None:
+            if not options.again and _is_told(left.get(key(row), []), value, options):
                 found["again"].append(line.number)
                 continue
-            wrong += seen
+            wrong += _refused(table, line, row, value, space, known, first, options)
         if row is not None:
             first.setdefault(key(row), line.number)
         if wrong or row is None:
@@ -185,7 +189,18 @@ def _result(
     return value, std
 
 
-def _seen(
+def _is_told(left: list[float | None], value: float | None, options: Options) -> bool:
+    """Whether a result is one of those that the study has of its design."""
+    at = next((i for i, other in enumerate(left) if _same(value, other)), None)
+    if at is None:
+        return False
+    # among replicates each stands for one row, so that equal ones are counted; failures are not
+    if options.replicates and value is not None:
+        del left[at]
+    return True
+
+
+def _refused(
     table: Table,
     line: Line,
     row: Rows,
@@ -194,18 +209,15 @@ def _seen(
     known: Known,
     first: dict[bytes, int],
     options: Options,
-) -> list[Problem] | None:
-    """None where the study has this result already; else what speaks against it."""
+) -> list[Problem]:
+    """What speaks against a row."""
     found = key(row)
     if found in first and not options.replicates:
         message = f"is the design of line {first[found]} again; --replicates takes both"
     elif found in known.told and not options.replicates:
-        told = known.told[found]
-        if any(_same(value, other) for other in told):
-            return None
         message = (
-            f"this design has the result {', '.join(map(_shown, told))} already, here it is "
-            f"{_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
+            f"this design has the result {', '.join(map(_shown, known.told[found]))} already, here "
+            f"it is {_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
         )
     elif found not in known.pending and found not in known.told and not options.new:
         message = (

@@ -128,6 +128,27 @@ def test_the_same_file_may_be_told_again_with_more_in_it(made) -> None:
     assert "1 result stored; 3 rows told before" in made("tell", "s.db", "r.csv").stdout
 
 
+def test_a_table_may_be_imported_again_with_more_in_it(made) -> None:
+    rows = ["DMSO,20,1,0,5", "DMSO,20,1,0,5", "DMSO,20,1,0,6", "THF,40,2,1,failed"]
+    assert "4 results stored" in made("import", "s.db", past(*rows)).stdout
+    said = made("import", "s.db", past(*rows)).stdout
+    assert "0 results stored; 4 rows told before; best so far 6; 0 pending" in said
+    assert "passed over; --replicates stores them once more" in said
+    # one more of equal results is one more
+    more = made("import", "s.db", past(*rows, "DMSO,20,1,0,5", "THF,20,1,0,3"), "--json").json
+    assert (more["told"], more["told_before"]) == (2, 4)
+    assert made("status", "s.db", "--json").json["results"] == 5
+    again = made("import", "s.db", past(*rows[:2]), "--replicates", "--json").json
+    assert (again["told"], again["told_before"]) == (2, 0)
+    assert made("status", "s.db", "--json").json["results"] == 7
+
+
+def test_replicates_may_be_told_with_an_equal_result(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5"))
+    assert "1 result stored" in made("tell", "s.db", "past.csv", "--replicates").stdout
+    assert made("status", "s.db", "--json").json["results"] == 2
+
+
 def test_corrections_by_table_and_by_hand(made) -> None:
     made("ask", "s.db", "-k", 3, "--out", "p.csv")
     filled("p.csv", "r.csv")
