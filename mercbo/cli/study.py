@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -24,11 +25,24 @@ from mercbo.cli.common import (
 )  # fmt: skip
 from mercbo.errors import MercboError, choose
 from mercbo.lab.assignments import assigned
-from mercbo.lab.cells import CellError, result_of, value_of
+from mercbo.lab.cells import CellError, result_of
 from mercbo.lab.infer import as_yaml, inferred, space_from
 from mercbo.lab.notes import design_key
 from mercbo.lab.plates import Plate, controls_of
-from mercbo.lab.results import CONTROL, Known, Options, Reading, Result, known_of, read_results
+from mercbo.lab.results import (
+    CONTROL,
+    Changed,
+    Known,
+    Options,
+    Problem,
+    Reading,
+    Result,
+    check_variables,
+    design_of,
+    is_control,
+    known_of,
+    read_results,
+)
 from mercbo.lab.spacefile import read_titled
 from mercbo.lab.study import TARGET, Study
 from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
@@ -120,8 +134,8 @@ def _from_table(
     space = space_from(columns)
     options = Options(settings["target"], new=True, replicates=True)
     reading = read_results(table, space, Known(), options)
+    _complain(out, reading)
     if reading.problems:
-        _complain(out, reading)
         raise MercboError(
             f"{past.name}: nothing was made; mend the rows above, or --ignore columns"
         )
@@ -293,6 +307,7 @@ def _tell(
     out.give({
         "told": len(kept), "failed": failed, "without_result": len(reading.empty),
         "controls": len(reading.controls), "told_before": len(reading.again),
+        "remarks": list(reading.remarks),
         "problems": [{"line": p.line, "where": p.where, "message": p.message}
                      for p in reading.problems],
     })  # fmt: skip
@@ -331,10 +346,16 @@ def _store(study: Study, good: tuple[Result, ...]) -> None:
 
 
 def _complain(out: Output, reading: Reading) -> None:
-    for problem in reading.problems[:SHOWN]:
-        out.warn(str(problem))
-    if len(reading.problems) > SHOWN:
-        out.warn(f"... {len(reading.problems)} complaints in all")
+    """What is wrong with a table, and what was understood all the same."""
+    _list(out, reading.remarks, "remarks")
+    _list(out, reading.problems, "complaints")
+
+
+def _list(out: Output, listed: Sequence[object], what: str) -> None:
+    for each in listed[:SHOWN]:
+        out.warn(str(each))
+    if len(listed) > SHOWN:
+        out.warn(f"... {len(listed)} {what} in all")
 
 
 def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
@@ -433,7 +454,7 @@ def cancel(
         pending = opened.optimizer.pending
         if everything == bool(which):
             raise MercboError("say which: numbers, a table, or --all")
-        chosen = pending if everything else _chosen(opened, pending, which or [])
+        chosen = pending if everything else _chosen(out, opened, pending, which or [])
         if chosen:
             opened.optimizer.cancel(chosen)
         left = len(opened.optimizer.pending)
@@ -441,7 +462,7 @@ def cancel(
     out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 
-def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]:
+def _chosen(out: Output, study: Study, pending: list[Point], which: list[str]) -> list[Point]:
     numbers: list[int] = []
     for text in which:
         first, dash, last = text.partition("-")
@@ -450,7 +471,7 @@ def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]
                 raise MercboError(f"{text!r} runs backwards; {last}-{first} was wanted")
             numbers += range(int(first), int(last or first) + 1)
         else:
-            numbers += _lines_of(study, pending, Path(text))
+            numbers += _lines_of(out, study, pending, Path(text))
     for number in numbers:
         if not 1 <= number <= len(pending):
             raise MercboError(
@@ -459,21 +480,22 @@ def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]
     return [pending[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def _lines_of(study: Study, pending: list[Point], file: Path) -> list[int]:
+def _lines_of(out: Output, study: Study, pending: list[Point], file: Path) -> list[int]:
     """The numbers of the pending designs that a table lists."""
     table = read_table(file)
-    numbers = []
+    check_variables(table, study.space)
+    numbers: list[int] = []
+    wrong: list[Problem] = []
+    changed = Changed(table)
     for line in table.lines:
-        if all(line.cells.get(name) in (None, "") for name in study.space.names):
+        if is_control(line, study.space):
             continue
-        text = {name: line.cells.get(name) for name in study.space.names}
-        try:
-            point = {
-                name: value_of(study.space.variables[name], cell) for name, cell in text.items()
-            }
-        except CellError as error:
-            raise MercboError(f"{file.name}, line {line.number}: {error}") from None
+        row = design_of(table, line, study.space, wrong, changed)
+        if row is None:
+            raise MercboError(str(wrong[0]))
+        point = study.space.points(row[np.newaxis])[0]
         if point not in pending:
             raise MercboError(f"{file.name}, line {line.number}: this design is not pending")
         numbers.append(pending.index(point) + 1)
+    _list(out, changed.remarks(), "remarks")
     return numbers

@@ -149,6 +149,42 @@ def test_replicates_may_be_told_with_an_equal_result(made) -> None:
     assert made("status", "s.db", "--json").json["results"] == 2
 
 
+CODES = """
+variables:
+  code: {kind: categorical, values: ["1e5", "007", "1.1", "1.10"]}
+  heat: [20, 40]
+"""
+
+
+def test_texts_that_a_spreadsheet_made_numbers_of_are_taken_and_named(run) -> None:
+    Path("codes.yaml").write_text(CODES)
+    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    rows = ["100000,20,1", "7,20,2", "7,40,3"]
+    table = past(*rows, header="code,heat,result")
+    told = run("tell", "c.db", table, "--new")
+    assert "3 results stored" in told.stdout
+    assert "past.csv, line 2, column \"code\" (A2): 100000 is taken for '1e5'" in told.stderr
+    assert "(A3): 7 is taken for '007', the only value of that number, in 2 rows" in told.stderr
+    points = [row["code"] for row in run("export", "c.db", "--json").json["rows"]]
+    assert points == ["1e5", "007", "007"]
+    assert len(run("tell", "c.db", table, "--json").json["remarks"]) == 2
+    run("ask", "c.db", "--fix", "code=1e5,heat=40")
+    cancelled = run("cancel", "c.db", past("1.00E+05,40", header="code,heat"))
+    assert "1.00E+05 is taken for '1e5'" in cancelled.stderr
+    missing = run("cancel", "c.db", past("1e5", header="code"), code=1).stderr
+    assert "no column is named 'heat'" in missing
+
+
+def test_a_number_that_stands_for_two_texts_is_refused(run) -> None:
+    pytest.importorskip("openpyxl")
+    Path("codes.yaml").write_text(CODES)
+    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    write_table("r.xlsx", ["code", "heat", "result"], [[1.1, 20, 5.0]])
+    refused = run("tell", "c.db", "r.xlsx", "--new", code=1).stderr
+    assert "(A2): 1.1 may be '1.1' or '1.10', which a spreadsheet takes for the same" in refused
+    assert run("status", "c.db", "--json").json["results"] == 0
+
+
 def test_corrections_by_table_and_by_hand(made) -> None:
     made("ask", "s.db", "-k", 3, "--out", "p.csv")
     filled("p.csv", "r.csv")
