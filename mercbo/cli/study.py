@@ -27,7 +27,7 @@ from mercbo.errors import MercboError, choose
 from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of
 from mercbo.lab.infer import as_yaml, inferred, space_from
-from mercbo.lab.notes import design_key
+from mercbo.lab.notes import Kept, design_key
 from mercbo.lab.plates import Plate, controls_of
 from mercbo.lab.results import (
     CONTROL,
@@ -338,7 +338,7 @@ def _store(study: Study, good: tuple[Result, ...]) -> None:
     """Results in one event, which is there as a whole or not; their other columns first."""
     if not good:
         return
-    study.notes.keep({design_key(result.row): result.extra for result in good if result.extra})
+    study.notes.keep(Kept(design_key(each.row), each.value, each.extra) for each in good)
     points = study.space.points(np.array([result.row for result in good]))
     errors = [None if result.std is None else result.std for result in good]
     known = any(error is not None for error in errors)

@@ -269,6 +269,34 @@ def test_other_columns_and_formulas_come_back_harmless(made) -> None:
     assert len(made("export", "s.db", "--json").json["rows"]) == 2
 
 
+def test_an_export_has_errors_and_the_columns_of_each_result(made) -> None:
+    header = "solvent,heat,hours,stir,yield,sd,who,std,state"
+    rows = ["DMSO,20,1,0,5,0.25,Ann,a,solid", "DMSO,20,1,0,6,,Bob,,", "THF,40,2,1,failed,,Cid,,"]
+    made("import", "s.db", past(*rows, header=header), "--std", "sd")
+    made("ask", "s.db")
+    made("export", "s.db", "all.csv")
+    table = read_table("all.csv")
+    assert list(table.header)[4:] == ["yield", "std", "state", "who", "std (own)", "state (own)"]
+    assert [list(line.cells.values())[4:] for line in table.lines] == [
+        ["5.0", "0.25", "told", "Ann", "a", "solid"],
+        ["6.0", "", "told", "Bob", "", ""],
+        ["failed", "", "failed", "Cid", "", ""],
+        ["", "", "pending", "", "", ""],
+    ]
+    made("export", "s.db", "p.csv", "--pending")
+    assert read_table("p.csv").header == ("solvent", "heat", "hours", "stir", "yield")
+    # what is exported can be imported, errors and all
+    made("init", "t.db", "--space", "space.yaml", "--target", "yield")
+    assert "3 results stored" in made("import", "t.db", "all.csv").stdout
+    first, *_ = made("export", "t.db", "--json").json["rows"]
+    assert (first["std"], first["who"], first["state (own)"]) == (0.25, "Ann", "told")
+
+
+def test_an_export_of_an_empty_study_has_a_header(made) -> None:
+    made("export", "s.db", "all.csv")
+    assert read_table("all.csv").header[-3:] == ("yield", "std", "state")
+
+
 def test_a_table_that_could_not_be_read_back_is_not_written(made) -> None:
     refused = made("ask", "s.db", "--out", "p.xls", code=1).stderr
     assert "p.xls: .xls files are not written; name it .xlsx or .csv" in refused
