@@ -84,6 +84,14 @@ class Asking:
         group = self.tools.space.group
         return group.keys_with_images(self.history.seen(repeats=self.tools.repeats))
 
+    def distinct(self, feasible: Feasible, left: int) -> int:
+        """How many of the last `left` rows that may be asked for are no images of one another;
+        all of them where they are too many to list."""
+        group = self.tools.space.group
+        if group.is_trivial or feasible.listed is None:
+            return left
+        return group.orbit_count(feasible.unseen(self.seen, left, rng=np.random.default_rng(0)))
+
     @cached_property
     def incumbents(self) -> Rows:
         """Points measured so far, each once, best first by the mean of its results."""

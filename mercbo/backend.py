@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercbo.errors import BackendError, hint
+from mercbo.errors import BackendError, MercboError, hint
 
 if TYPE_CHECKING:
     import dimod
@@ -87,10 +87,21 @@ def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.Sample
     seed = int(rng.integers(SEED_LIMIT))
     keywords = {"seed": seed} if takes_seed(sampler, call) else {}
     if constrained:
-        return _checked(call(model, **keywords), model, call)
+        return _checked(_called(sampler, call, model, keywords), model, call)
     numbered, labels = model.relabel_variables_as_integers(inplace=False)
-    found = _checked(call(numbered, **keywords), numbered, call)
+    found = _checked(_called(sampler, call, numbered, keywords), numbered, call)
     return found.relabel_variables(labels, inplace=False)
+
+
+def _called(sampler: Any, call: Any, model: Any, keywords: dict[str, Any]) -> Any:
+    """The answer to a call. A sampler knows none of our errors: it refuses a model, too large a
+    one for example, by a ValueError, as dimod's do."""
+    try:
+        return call(model, **keywords)
+    except MercboError:
+        raise
+    except ValueError as error:
+        raise BackendError(f"{type(sampler).__name__} refused the model: {error}") from error
 
 
 def _checked(found: Any, model: Any, call: Any) -> dimod.SampleSet:

@@ -7,7 +7,7 @@
     ├── ResultError (ValueError)       told results that cannot be used
     ├── NoResults                      asked for something that needs a result first
     ├── SpaceExhausted                 fewer unseen points are left than were asked for
-    ├── BackendError                   a solver that is missing or gave nothing usable
+    ├── BackendError                   a solver that is missing, refuses, or gave nothing usable
     └── StateError                     a saved run that cannot be read
 
 A call that raises one of these has changed nothing.
@@ -53,7 +53,8 @@ class SpaceExhausted(MercboError):
 
 
 class BackendError(MercboError):
-    """A solver that is not installed, not known, or that answered with nothing usable."""
+    """A solver that is not installed, not known, that refused the problem (as too large, for
+    example), or that answered with nothing usable."""
 
 
 class StateError(MercboError):

@@ -8,8 +8,9 @@ both stand in the same place.
 | event    | rows                        | and                                               |
 |----------|-----------------------------|---------------------------------------------------|
 | `ask`    | the points suggested        | the fit that suggested them, where it is new      |
-| `tell`   | points with their results   | values (NaN: it failed), known errors             |
-| `fail`   | points that failed, all     |                                                   |
+| `tell`   | points with their results   | values (NaN: it failed), known errors, pending    |
+|          |                             | points that are images of them by symmetries      |
+| `fail`   | points that failed, all     | the same                                          |
 | `amend`  | one point                   | the value and the error that replace its results  |
 | `forget` | points whose results go     |                                                   |
 | `cancel` | points no longer pending    |                                                   |
@@ -59,10 +60,16 @@ class Event:
     fit: Fit | None = None
     # after an ask: whether the last fit is one to the present results
     fresh: bool = False
+    # after a tell: pending points that it answers as well, since some of its points are their
+    # images by the symmetries of the space
+    answers: Rows | None = None  # (a, n)
 
     @classmethod
-    def told(cls, rows: Rows, values: Floats, errors: Floats) -> Event:
-        return cls("fail" if np.isnan(values).all() else "tell", rows, values, errors)
+    def told(
+        cls, rows: Rows, values: Floats, errors: Floats, *, answers: Rows | None = None
+    ) -> Event:
+        kind = "fail" if np.isnan(values).all() else "tell"
+        return cls(kind, rows, values, errors, answers=answers)
 
     def to_dict(self) -> dict[str, Any]:
         """All but the kind, in plain values."""
@@ -71,6 +78,8 @@ class Event:
             body["values"] = _listed(self.values)
             if not np.isnan(self.errors).all():
                 body["errors"] = _listed(self.errors)
+        if self.answers is not None and len(self.answers) > 0:
+            body["answers"] = self.answers.tolist()
         if self.kind == "ask":
             body["fresh"] = self.fresh
         if self.fit is not None:
@@ -89,17 +98,23 @@ class Event:
     def _read(cls, kind: str, body: Mapping[str, Any], sizes: Rows) -> Event:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is not one of {list(KINDS)}")
-        rows = np.array(body["rows"])
-        if rows.dtype.kind != "i" or rows.ndim != 2 or rows.shape[1] != len(sizes):
-            raise ValueError(f"rows of {len(sizes)} whole numbers were wanted")
-        if (rows < 0).any() or (rows >= sizes).any():
-            raise ValueError("a row is outside the space")
+        rows = _rows(body["rows"], sizes)
+        answers = _rows(body["answers"], sizes) if body.get("answers") else None
         values = errors = None
         if kind in ("tell", "fail", "amend"):
             values = _floats(body["values"], len(rows))
             errors = _floats(body.get("errors", [None] * len(rows)), len(rows))
         fit = Fit.from_dict(body["fit"]) if body.get("fit") else None
-        return cls(kind, rows.astype(np.int64), values, errors, fit, bool(body.get("fresh", False)))
+        return cls(kind, rows, values, errors, fit, bool(body.get("fresh", False)), answers)
+
+
+def _rows(listed: Any, sizes: Rows) -> Rows:
+    rows = np.array(listed)
+    if rows.dtype.kind != "i" or rows.ndim != 2 or rows.shape[1] != len(sizes):
+        raise ValueError(f"rows of {len(sizes)} whole numbers were wanted")
+    if (rows < 0).any() or (rows >= sizes).any():
+        raise ValueError("a row is outside the space")
+    return rows.astype(np.int64)
 
 
 def _listed(values: Floats) -> list[float | None]:
@@ -178,7 +193,8 @@ def _step(history: History, event: Event) -> History:
     if values is not None and errors is not None:
         if event.kind == "amend":
             return history.amended(rows, float(values[0]), float(errors[0]))
-        return history.told(rows, values, errors)
+        told = history.told(rows, values, errors)
+        return told if event.answers is None else told.cancelled(event.answers)
     return {
         "ask": history.asked,
         "forget": history.forgotten,

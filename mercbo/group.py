@@ -60,6 +60,16 @@ class Group:
         """The distinct images of all rows, in lexicographic order."""
         return np.unique(self.images(rows).reshape(-1, rows.shape[1]), axis=0)
 
+    def orbit_count(self, rows: Rows) -> int:
+        """How many of some rows are left where one stands for all of its images."""
+        known: set[bytes] = set()
+        count = 0
+        for found, row in zip(keys(rows), rows, strict=True):
+            if found not in known:
+                known.update(keys(self.orbits(row[np.newaxis])))
+                count += 1
+        return count
+
     def with_images(self, rows: Rows) -> Rows:
         """The rows as they are where nothing is stated, else their orbits."""
         return rows if self.is_trivial else self.orbits(rows)

@@ -31,7 +31,7 @@ from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.executors import as_pool
 from mercbo.failures import Always, Works, fit_works
 from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
-from mercbo.history import History, Marked
+from mercbo.history import History, Marked, mark, without
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factors, threads_for
@@ -197,7 +197,8 @@ class Optimizer:
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
         asked for or not. NaN or None marks a failed evaluation: the point is not suggested again
         and not regressed on. A point told again keeps all its results, and one that has a result
-        has not failed. `std` is the standard
+        has not failed. Told of a point, a run with symmetries waits for none of its images any
+        more. `std` is the standard
         deviation of the measurement, where it is known: one for each result, or one for all.
         In a DataFrame `values` and `std` may be columns, by name; ``tell(frame)`` takes the only
         column that is no variable. Its index does not matter.
@@ -206,7 +207,16 @@ class Optimizer:
         points, values, std = take_apart(self.space, points, values, std)
         rows = self.space.feasible_rows(points)
         results = read_values(points, values, len(rows))
-        self._record(Event.told(rows, results, read_errors(points, std, len(rows))))
+        errors = read_errors(points, std, len(rows))
+        self._record(lambda: Event.told(rows, results, errors, answers=self._images_pending(rows)))
+
+    def _images_pending(self, rows: Rows) -> Rows | None:
+        """The pending points that are images of some rows, and not rows themselves."""
+        history, group = self._history, self.space.group
+        if group.is_trivial or not history.pending:
+            return None
+        images = group.with_images(rows)
+        return images[history.are(images, without(history.pending, mark(rows)))]
 
     @alone
     def amend(self, point: object, value: object, *, std: object = None) -> None:
@@ -367,7 +377,7 @@ class Optimizer:
         asking = self._asking()
         left = feasible.left(asking.seen, count)
         if left < count:
-            raise refused(left)
+            raise refused(asking.distinct(feasible, left))
         with threads_for(len(self._history)):
             chosen = asking.choose(self._state.asked, count, feasible, **options)
         if len(chosen) < count:

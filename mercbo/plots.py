@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,19 @@ def _axes(ax: Any, width: float = 6.4, height: float = 4.0) -> Any:
 
 
 def save(ax: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write the figure of some axes to a file."""
+    """Write the figure of some axes to a file, whose ending says what kind of picture it is."""
+    check_ending(path)
     ax.figure.savefig(path, dpi=dpi)
+
+
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that is no kind of picture, or that does not say which."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    known = sorted(_axes(None).figure.canvas.get_supported_filetypes())
+    if ending not in known:
+        came = f"the ending .{ending} is none of a picture" if ending else "has no ending"
+        possible = ", ".join(f".{each}" for each in known)
+        raise SettingError(f"{path}: {came}; possible are {possible}")
 
 
 def _tidy(ax: Any) -> None:

@@ -22,7 +22,10 @@ def there_and_back(event: Event) -> Event:
 
 
 def same(one: Event, other: Event) -> bool:
-    pairs = [(one.rows, other.rows), (one.values, other.values), (one.errors, other.errors)]
+    pairs = [
+        (one.rows, other.rows), (one.values, other.values), (one.errors, other.errors),
+        (one.answers, other.answers),
+    ]  # fmt: skip
     fits = [None if e.fit is None else e.fit.to_dict() for e in (one, other)]
     equal = all(
         (a is None) == (b is None) and (a is None or np.array_equal(a, b, equal_nan=True))
@@ -37,6 +40,7 @@ EVENTS = [
     Event.told(ROWS, np.array([0.1 + 0.2, np.nan]), np.array([np.nan, 1e-9])),
     Event.told(ROWS, np.array([1.0, -0.0]), np.full(2, np.nan)),
     Event.told(ROWS, np.full(2, np.nan), np.full(2, np.nan)),
+    Event.told(ROWS[:1], np.ones(1), np.full(1, np.nan), answers=ROWS[1:]),
     Event("amend", ROWS[:1], np.array([2.5]), np.array([0.5])),
     Event("forget", ROWS),
     Event("cancel", ROWS),
@@ -72,6 +76,7 @@ def test_every_kind_was_tried():
         ("tell", {"rows": [[0, 0]], "values": ["much"]}),
         ("tell", {"rows": [[0, 0]], "values": [float("inf")]}),
         ("tell", {"rows": [[0, 0]], "values": [1.0], "errors": []}),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "answers": [[0, 3]]}),
     ],
 )
 def test_what_is_no_event_of_the_run_is_refused(kind, body):
@@ -93,6 +98,11 @@ def tell(row: int, value: float) -> Event:
 def test_asks_are_counted_by_their_points():
     state = after(Event("ask", ROWS), Event("cancel", ROWS))
     assert (state.asked, state.number, len(state.history.pending)) == (2, 2, 0)
+
+
+def test_a_result_answers_pending_points_that_it_names():
+    state = after(Event("ask", ROWS), replace(tell(0, 1.0), answers=ROWS[1:]))
+    assert (len(state.history), len(state.history.pending)) == (1, 0)
 
 
 def test_an_ask_leaves_its_fit_and_one_without_keeps_the_last():

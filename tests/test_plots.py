@@ -39,6 +39,15 @@ def test_convergence_shows_results_and_the_best_so_far(opt: Optimizer, tmp_path:
     saved(ax, tmp_path)
 
 
+def test_a_file_that_is_no_picture_is_refused(opt: Optimizer, tmp_path: Path) -> None:
+    ax = plots.convergence(opt)
+    with pytest.raises(SettingError, match=r"p\.doc: the ending \.doc is none of a picture; .*png"):
+        plots.save(ax, tmp_path / "p.doc")
+    with pytest.raises(SettingError, match=r"has no ending; possible are .*\.svg"):
+        plots.save(ax, tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_axes_that_are_given_are_drawn_on(opt: Optimizer) -> None:
     ax = plots.convergence(opt)
     before = len(ax.get_lines())

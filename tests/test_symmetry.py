@@ -218,6 +218,44 @@ def test_a_batch_holds_one_image_of_a_point() -> None:
     assert len(opt.pending) == 3
 
 
+@pytest.mark.parametrize("fixed", [None, {"x0": 0}], ids=["whole", "fixed"])
+def test_what_is_left_is_counted_without_images(fixed: dict[str, int] | None) -> None:
+    """As many as `left` says can be asked for, on a space whose orbits have 1, 2 and 4 points."""
+    space = Space.binary(4, symmetries=[Flip(), Reversal()])
+    opt = Optimizer(space, seed=1, n_initial=2)
+    opt.ask(2)
+    with pytest.raises(SpaceExhausted, match=r"99 asked for, \d left") as caught:
+        opt.ask(99, fixed=fixed)
+    left = caught.value.left
+    with pytest.raises(SpaceExhausted) as caught:
+        opt.ask(left + 1, fixed=fixed)
+    assert caught.value.left == left
+    assert len(opt.ask(left, fixed=fixed)) == left
+    with pytest.raises(SpaceExhausted) as caught:
+        opt.ask(fixed=fixed)
+    assert caught.value.left == 0
+
+
+@pytest.mark.parametrize("value", [1.0, None], ids=["a result", "a failure"])
+def test_the_image_of_a_pending_point_answers_for_it(value: float | None, tmp_path) -> None:
+    pytest.importorskip("sqlalchemy")
+    space = Space.binary(4, symmetries=[Flip()])
+    url = f"sqlite:///{tmp_path / 'run.db'}"
+    opt = Optimizer(space, seed=0, n_initial=3, storage=url)
+    first, second, third = opt.ask(3)
+    image = {name: 1 - bit for name, bit in first.items()}
+    opt.tell([image, second], [value, 2.0])
+    assert opt.pending == [third]
+    assert len(opt.observations) + len(opt.failed) == 2
+    # a run that is read back stands in the same place
+    again = Optimizer.open(url)
+    assert again.pending == [third]
+    orbit = set(map(key, space.group.orbits(space.rows([first, second, third]))))
+    asked = opt.ask(5)
+    assert orbit.isdisjoint(map(key, space.rows(asked)))
+    assert Optimizer.open(url).pending == [third, *asked]
+
+
 def test_predictions_are_equal_on_images_and_a_run_goes_on_from_a_file(tmp_path) -> None:
     space = Space.binary(5, symmetries=[Flip()])
     opt = Optimizer(space, seed=2)

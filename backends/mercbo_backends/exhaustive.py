@@ -92,8 +92,8 @@ def check_size(problem: Problem) -> None:
         )
     if not problem.groups and problem.width > MAX_BITS:
         raise ValueError(
-            f"2^{problem.width} states are too many to try each, at most 2^{MAX_BITS} are tried; "
-            "use another backend"
+            f"{problem.width} bits: 2^{problem.width} states are too many to try each, at most "
+            f"{MAX_BITS} bits are tried; use another backend"
         )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
 from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
-from mercbo.cli.study import OptionalPath, OptionalText, _assigned
-from mercbo.errors import MercboError, choose
-from mercbo.lab.notes import design_key
+from mercbo.cli.study import OptionalPath, OptionalText
+from mercbo.errors import MercboError, choose, hint
+from mercbo.lab.assignments import assigned
+from mercbo.lab.notes import beside, design_key
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
 from mercbo.lab.tables import Cell, put, write_table
@@ -20,6 +22,8 @@ from mercbo.variables import Point
 
 app = typer.Typer()
 Force = Annotated[bool, typer.Option("--force", help="Write over the file.")]
+# Kinds of pictures that --variables says something to.
+OF_VARIABLES = ("effects", "interactions")
 
 
 @app.command()
@@ -99,7 +103,7 @@ def explain(
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
-        chosen = _assigned(opened, point) if point else None
+        chosen = assigned(opened.space, point) if point else None
         with out.working("fitting the model"):
             found = opened.optimizer.explain(chosen, level=level)
     kinds = ["effects", "interactions", "importance", "pairs", "check"]
@@ -120,7 +124,8 @@ def export(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """All designs of a study with their results and the columns that came with them."""
+    """All designs of a study with their results, the known errors of these (std), and the columns
+    that came with each."""
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
@@ -136,21 +141,62 @@ def export(
 
 
 def sheet_of(study: Study, *, pending: bool) -> tuple[list[str], list[list[Cell]]]:
-    """A row per result, failure and pending design."""
-    optimizer, kept = study.optimizer, study.notes.kept()
-    extra = list(dict.fromkeys(column for cells in kept.values() for column in cells))
-    listed: list[tuple[Point, Cell, str]] = []
-    if not pending:
-        listed += [(seen.point, seen.value, "told") for seen in optimizer.observations]
-        listed += [(point, "failed", "failed") for point in optimizer.failed]
-    listed += [(point, None, "pending") for point in optimizer.pending]
-    rows: list[list[Cell]] = []
-    for point, value, state in listed:
-        cells = kept.get(design_key(study.space.rows(point)[0]), {})
-        others = [cells.get(column) for column in extra]
-        rows.append([*point.values(), value, *([] if pending else [state]), *others])
-    states = [] if pending else ["state"]
-    return [*study.space.names, study.target, *states, *extra], rows
+    """A row per result, failure and pending design; if wanted, only of the last, to fill in."""
+    names = [*study.space.names, study.target]
+    if pending:
+        return names, [[*point.values(), None] for point in study.optimizer.pending]
+    listed = _listed(study)
+    own = _own(study, listed)
+    extra = list(dict.fromkeys(column for cells in own for column in cells))
+    rows: list[list[Cell]] = [
+        [*each.point.values(), each.value, each.std, each.state, *map(cells.get, extra)]
+        for each, cells in zip(listed, own, strict=True)
+    ]
+    return _distinct([*names, "std", "state", *extra]), rows
+
+
+class Listed(NamedTuple):
+    """A row of an export, without the laboratory's own columns."""
+
+    point: Point
+    value: float | str | None
+    std: float | None
+    state: str
+
+
+def _listed(study: Study) -> list[Listed]:
+    optimizer = study.optimizer
+    told, errors = optimizer.observations, optimizer._history.errors.tolist()
+    return [
+        *(
+            Listed(seen.point, seen.value, None if math.isnan(error) else error, "told")
+            for seen, error in zip(told, errors, strict=True)
+        ),
+        *(Listed(point, "failed", None, "failed") for point in optimizer.failed),
+        *(Listed(point, None, None, "pending") for point in optimizer.pending),
+    ]
+
+
+def _own(study: Study, listed: list[Listed]) -> list[dict[str, Cell]]:
+    """The columns that came with each row; nothing came with a pending design yet."""
+    results: list[tuple[str, float | None]] = [
+        (design_key(study.space.rows(point)[0]), value if isinstance(value, float) else None)
+        for point, value, _, state in listed
+        if state != "pending"
+    ]
+    came = beside(results, study.notes.kept())
+    return [*came, *[{}] * (len(listed) - len(came))]
+
+
+def _distinct(header: list[str]) -> list[str]:
+    """Column names of which the later are changed where they are taken: a table with two columns
+    of a name could not be read again."""
+    names: list[str] = []
+    for name in header:
+        while name in names:
+            name += " (own)"
+        names.append(name)
+    return names
 
 
 @app.command()
@@ -161,7 +207,8 @@ def plot(
     ] = "convergence",
     out_file: Annotated[OptionalPath, typer.Option("--out", help=".png, .svg or .pdf.")] = None,
     variables: Annotated[
-        OptionalText, typer.Option(help="For interactions: two names by a comma.")
+        OptionalText,
+        typer.Option(help="For effects: names by commas; for interactions: two names."),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -180,15 +227,40 @@ def plot(
         choose("--kind", kind, drawn)
         opened = Study.open(study)
         target = out_file or study.with_name(f"{study.stem}-{kind}.png")
+        plots.check_ending(target)  # before the model is fitted, which takes its time
         check_free(target, force=force or out_file is None)
         options: dict[str, Any] = {}
         if variables is not None:
-            options["variables"] = tuple(part.strip() for part in variables.split(","))
+            options["variables"] = _chosen_variables(opened, kind, variables)
         with out.working("drawing"):
             axes = drawn[kind](opened.optimizer, **options)
-            plots.save(axes, target)
+            try:
+                plots.save(axes, target)
+            except OSError as error:
+                raise MercboError(
+                    f"{target}: cannot be written ({error.strerror or error})"
+                ) from None
     out.give({"file": str(target)})
     out.say(f"wrote {target}")
+
+
+def _chosen_variables(study: Study, kind: str, text: str) -> tuple[str, ...]:
+    """The names that --variables lists, if the kind of picture takes so many."""
+    if kind not in OF_VARIABLES:
+        raise MercboError(
+            f"--variables={text} is of no use with --kind {kind}; {' and '.join(OF_VARIABLES)} "
+            "take it"
+        )
+    names = tuple(part.strip() for part in text.split(","))
+    for name in names:
+        if name not in study.space.variables:
+            known = study.space.names
+            raise MercboError(
+                f"--variables: {name!r} is not one of {list(known)}{hint(name, known)}"
+            )
+    if kind == "interactions" and len(set(names)) != 2:
+        raise MercboError(f"--variables={text}: two names by a comma are wanted for interactions")
+    return names
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Optional
@@ -21,15 +23,29 @@ from mercbo.cli.common import (
     counted,
     values_of,
 )  # fmt: skip
-from mercbo.errors import MercboError, PointError, choose, hint
-from mercbo.lab.cells import CellError, result_of, value_of
+from mercbo.errors import MercboError, choose
+from mercbo.lab.assignments import assigned
+from mercbo.lab.cells import CellError, result_of
 from mercbo.lab.infer import as_yaml, inferred, space_from
-from mercbo.lab.notes import design_key
+from mercbo.lab.notes import Kept, design_key
 from mercbo.lab.plates import Plate, controls_of
-from mercbo.lab.results import CONTROL, Known, Options, Reading, Result, known_of, read_results
+from mercbo.lab.results import (
+    CONTROL,
+    Changed,
+    Known,
+    Options,
+    Problem,
+    Reading,
+    Result,
+    check_variables,
+    design_of,
+    is_control,
+    known_of,
+    read_results,
+)
 from mercbo.lab.spacefile import read_titled
 from mercbo.lab.study import TARGET, Study
-from mercbo.lab.tables import Cell, put, read_table, write_table
+from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
 from mercbo.variables import Point
 
 app = typer.Typer()
@@ -37,6 +53,7 @@ app = typer.Typer()
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
 OptionalInt = Optional[int]  # noqa: UP045
+OptionalTexts = Optional[list[str]]  # noqa: UP045
 Target = Annotated[
     OptionalText, typer.Option(help="The column of results, if not the study's own.")
 ]
@@ -117,8 +134,8 @@ def _from_table(
     space = space_from(columns)
     options = Options(settings["target"], new=True, replicates=True)
     reading = read_results(table, space, Known(), options)
+    _complain(out, reading)
     if reading.problems:
-        _complain(out, reading)
         raise MercboError(
             f"{past.name}: nothing was made; mend the rows above, or --ignore columns"
         )
@@ -154,8 +171,12 @@ def ask(
         typer.Option(help="Wells set aside: names (A1,H12), a number, or 'column 12'."),
     ] = "",
     fix: Annotated[
-        str, typer.Option(help="Hold variables for this batch: solvent=DMSO,heat=80.")
-    ] = "",
+        OptionalTexts,
+        typer.Option(
+            help="Hold variables for this batch: solvent=DMSO,heat=80. May be repeated; "
+            "a value with a comma in it stands in quotes or in an option of its own."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over the file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -170,8 +191,9 @@ def ask(
             raise MercboError("--controls needs --plate")
         count = k if k is not None else len(wells.free()) if wells else 1
         if out_file is not None:
+            check_writable(out_file)  # before anything is pending
             check_free(out_file, force=force)
-        fixed = _assigned(opened, fix) if fix else None
+        fixed = assigned(opened.space, *fix) if fix else None
         before = len(opened.optimizer.pending)
         with answering(out, when_stopped=lambda: _pending_now(study, before)):
             with out.working(f"choosing {count} designs"):
@@ -221,23 +243,6 @@ def _sheet(
     return ["plate", "well", "design", *names], rows
 
 
-def _assigned(study: Study, text: str) -> Point:
-    """``"solvent=DMSO, heat=80"`` -> names and values."""
-    found: Point = {}
-    variables = study.space.variables
-    for part in text.split(","):
-        name, equals, cell = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise PointError(f"{part.strip()!r} is not of the form NAME=VALUE")
-        if name not in variables:
-            raise PointError(f"unknown variable {name!r}{hint(name, variables)}")
-        try:
-            found[name] = value_of(variables[name], cell)
-        except CellError as error:
-            raise PointError(f"{name!r}: {error}") from None
-    return found
-
-
 # -- tell, import, amend -----------------------------------------------------------------------
 
 
@@ -256,7 +261,8 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Store the results of a table: all of it, or, where anything is wrong, nothing."""
-    _tell(study, results, target, std, partial, new, replicates, empty, as_json)
+    options = Options("", std, new, replicates, empty, again=replicates)
+    _tell(study, results, target, options, partial, as_json)
 
 
 @app.command("import")
@@ -266,22 +272,33 @@ def import_(
     target: Target = None,
     std: Annotated[str, typer.Option(help="The column of known measurement errors.")] = "std",
     partial: Partial = False,
+    replicates: Annotated[
+        bool,
+        typer.Option(
+            "--replicates",
+            help="Store rows once more whose design has the same result in the study already.",
+        ),
+    ] = False,
     empty: EmptyIs = "skip",
     as_json: AsJson = False,
 ) -> None:
-    """Store results from before the study: designs that nobody asked for, replicates too."""
-    _tell(study, past, target, std, partial, True, True, empty, as_json)
+    """Store results from before the study: designs that nobody asked for, replicates too.
+
+    Rows that the study has already, of the same design and result, are passed over: a table that
+    has grown may be imported again.
+    """
+    options = Options("", std, new=True, replicates=True, empty=empty, again=replicates)
+    _tell(study, past, target, options, partial, as_json)
 
 
 def _tell(
-    study: Path, results: Path, target: str | None, std: str, partial: bool, new: bool,
-    replicates: bool, empty: str, as_json: bool,
-) -> None:  # fmt: skip
+    study: Path, results: Path, target: str | None, options: Options, partial: bool, as_json: bool
+) -> None:
     out = Output(as_json=as_json)
     with answering(out, when_stopped=lambda: "a table is stored whole or not at all"):
         opened = Study.open(study)
-        choose("--empty", empty, ["skip", "failed"])
-        options = Options(target or opened.target, std, new, replicates, empty)
+        choose("--empty", options.empty, ["skip", "failed"])
+        options = replace(options, target=target or opened.target)
         with out.working(f"reading {results.name}"):
             reading = read_results(read_table(results), opened.space, _known(opened), options)
         kept = reading.good if partial or not reading.problems else ()
@@ -290,6 +307,7 @@ def _tell(
     out.give({
         "told": len(kept), "failed": failed, "without_result": len(reading.empty),
         "controls": len(reading.controls), "told_before": len(reading.again),
+        "remarks": list(reading.remarks),
         "problems": [{"line": p.line, "where": p.where, "message": p.message}
                      for p in reading.problems],
     })  # fmt: skip
@@ -302,6 +320,8 @@ def _tell(
         )
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
+    if reading.again and options.replicates:
+        out.say("rows told before were passed over; --replicates stores them once more")
     if reading.problems:
         raise typer.Exit(PARTLY)
 
@@ -318,7 +338,7 @@ def _store(study: Study, good: tuple[Result, ...]) -> None:
     """Results in one event, which is there as a whole or not; their other columns first."""
     if not good:
         return
-    study.notes.keep({design_key(result.row): result.extra for result in good if result.extra})
+    study.notes.keep(Kept(design_key(each.row), each.value, each.extra) for each in good)
     points = study.space.points(np.array([result.row for result in good]))
     errors = [None if result.std is None else result.std for result in good]
     known = any(error is not None for error in errors)
@@ -326,10 +346,16 @@ def _store(study: Study, good: tuple[Result, ...]) -> None:
 
 
 def _complain(out: Output, reading: Reading) -> None:
-    for problem in reading.problems[:SHOWN]:
-        out.warn(str(problem))
-    if len(reading.problems) > SHOWN:
-        out.warn(f"... {len(reading.problems)} complaints in all")
+    """What is wrong with a table, and what was understood all the same."""
+    _list(out, reading.remarks, "remarks")
+    _list(out, reading.problems, "complaints")
+
+
+def _list(out: Output, listed: Sequence[object], what: str) -> None:
+    for each in listed[:SHOWN]:
+        out.warn(str(each))
+    if len(listed) > SHOWN:
+        out.warn(f"... {len(listed)} {what} in all")
 
 
 def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
@@ -369,7 +395,7 @@ def amend(
         changes: list[tuple[Point, float | None]]
         if corrected is None:
             try:
-                changes = [(_assigned(opened, point), result_of(value))]
+                changes = [(assigned(opened.space, point), result_of(value))]
             except CellError as error:
                 raise MercboError(f"--value: {error}") from None
         else:
@@ -415,7 +441,7 @@ def _corrections(
 def cancel(
     study: StudyPath,
     which: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        OptionalTexts,
         typer.Argument(help="Numbers of `mercbo status --pending` (3 5-7), or a table."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending designs.")] = False,
@@ -428,7 +454,7 @@ def cancel(
         pending = opened.optimizer.pending
         if everything == bool(which):
             raise MercboError("say which: numbers, a table, or --all")
-        chosen = pending if everything else _chosen(opened, pending, which or [])
+        chosen = pending if everything else _chosen(out, opened, pending, which or [])
         if chosen:
             opened.optimizer.cancel(chosen)
         left = len(opened.optimizer.pending)
@@ -436,14 +462,16 @@ def cancel(
     out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 
-def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]:
+def _chosen(out: Output, study: Study, pending: list[Point], which: list[str]) -> list[Point]:
     numbers: list[int] = []
     for text in which:
         first, dash, last = text.partition("-")
         if first.isdigit() and (last.isdigit() or not dash):
+            if last and int(last) < int(first):
+                raise MercboError(f"{text!r} runs backwards; {last}-{first} was wanted")
             numbers += range(int(first), int(last or first) + 1)
         else:
-            numbers += _lines_of(study, pending, Path(text))
+            numbers += _lines_of(out, study, pending, Path(text))
     for number in numbers:
         if not 1 <= number <= len(pending):
             raise MercboError(
@@ -452,21 +480,22 @@ def _chosen(study: Study, pending: list[Point], which: list[str]) -> list[Point]
     return [pending[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def _lines_of(study: Study, pending: list[Point], file: Path) -> list[int]:
+def _lines_of(out: Output, study: Study, pending: list[Point], file: Path) -> list[int]:
     """The numbers of the pending designs that a table lists."""
     table = read_table(file)
-    numbers = []
+    check_variables(table, study.space)
+    numbers: list[int] = []
+    wrong: list[Problem] = []
+    changed = Changed(table)
     for line in table.lines:
-        if all(line.cells.get(name) in (None, "") for name in study.space.names):
+        if is_control(line, study.space):
             continue
-        text = {name: line.cells.get(name) for name in study.space.names}
-        try:
-            point = {
-                name: value_of(study.space.variables[name], cell) for name, cell in text.items()
-            }
-        except CellError as error:
-            raise MercboError(f"{file.name}, line {line.number}: {error}") from None
+        row = design_of(table, line, study.space, wrong, changed)
+        if row is None:
+            raise MercboError(str(wrong[0]))
+        point = study.space.points(row[np.newaxis])[0]
         if point not in pending:
             raise MercboError(f"{file.name}, line {line.number}: this design is not pending")
         numbers.append(pending.index(point) + 1)
+    _list(out, changed.remarks(), "remarks")
     return numbers

@@ -99,7 +99,34 @@ def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> 
     number = number_of(cell, decimal_comma=decimal_comma)
     if number is not None and number in values:
         return values[number]
+    alike = [] if number is None else [v for v in variable.values if _number_in(v) == number]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise CellError(
+            f"{cell!r} may be {' or '.join(map(repr, alike))}, which a spreadsheet takes for the "
+            "same number; write the text, in a column that is formatted as text"
+        )
     raise CellError(_refusal(variable, cell, number))
+
+
+def _number_in(value: Value) -> float | None:
+    """The number that a spreadsheet would make of a text, such as 100000 of "1e5"."""
+    try:
+        return number_of(value) if isinstance(value, str) else None
+    except CellError:  # one of two, depending on where the spreadsheet runs
+        return None
+
+
+def was_changed(cell: Cell, value: Value) -> bool:
+    """Whether a cell stands for a text only by its number, as after a spreadsheet changed it.
+
+    >>> was_changed(7, "007"), was_changed("7", "7"), was_changed("dmso", "DMSO")
+    (True, False, False)
+    """
+    if not isinstance(value, str) or str(cell).casefold() == value.casefold():
+        return False
+    return _number_in(value) is not None
 
 
 def _written(value: Value) -> str:

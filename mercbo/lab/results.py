@@ -14,7 +14,7 @@ import numpy as np
 
 from mercbo.arrays import Rows, key, keys
 from mercbo.errors import PointError, hint
-from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of
+from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
 from mercbo.lab.tables import Cell, Line, Table, TableError
 from mercbo.space import Space
 from mercbo.variables import Point, Value
@@ -65,6 +65,8 @@ class Reading:
     empty: tuple[int, ...] = ()
     controls: tuple[int, ...] = ()
     again: tuple[int, ...] = ()
+    # what was understood although it is not what a value is called
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Options:
         Whether designs that nobody asked for are welcome.
     replicates
         Whether a design may come again, with another result.
+    again
+        Whether a result that the study has already is one more; else it is passed over, so that a
+        table may be given twice.
     empty
         "skip": a row without a result has none yet. "failed": it failed.
     """
@@ -86,11 +91,13 @@ class Options:
     new: bool = False
     replicates: bool = False
     empty: str = "skip"
+    again: bool = False
 
 
 def read_results(table: Table, space: Space, known: Known, options: Options) -> Reading:
     """All rows of a table, sorted into good ones and problems."""
-    _check_columns(table, space, options.target)
+    check_variables(table, space)
+    _check_target(table, space, options.target)
     extra = [
         column
         for column in table.header
@@ -100,22 +107,23 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
     problems: list[Problem] = []
     found: dict[str, list[int]] = {"empty": [], "controls": [], "again": []}
     first: dict[bytes, int] = {}
+    changed = Changed(table)
+    left = {design: list(values) for design, values in known.told.items()}
     for line in table.lines:
-        if _is_control(line, space):
+        if is_control(line, space):
             found["controls"].append(line.number)
             continue
         if is_empty(line.cells[options.target]) and options.empty == "skip":
             found["empty"].append(line.number)
             continue
         wrong: list[Problem] = []
-        row = _design(table, line, space, wrong)
+        row = design_of(table, line, space, wrong, changed)
         value, std = _result(table, line, options, wrong)
         if not wrong and row is not None:
-            seen = _seen(table, line, row, value, space, known, first, options)
-            if seen is None:
+            if not options.again and _is_told(left.get(key(row), []), value, options):
                 found["again"].append(line.number)
                 continue
-            wrong += seen
+            wrong += _refused(table, line, row, value, space, known, first, options)
         if row is not None:
             first.setdefault(key(row), line.number)
         if wrong or row is None:
@@ -123,15 +131,23 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
         else:
             cells = {c: line.cells[c] for c in extra if not is_empty(line.cells[c])}
             good.append(Result(line.number, row, value, std, cells))
-    return Reading(tuple(good), tuple(problems), *(tuple(found[name]) for name in found))
+    lines = {name: tuple(numbers) for name, numbers in found.items()}
+    return Reading(
+        tuple(good), tuple(problems), lines["empty"], lines["controls"], lines["again"],
+        changed.remarks(),
+    )  # fmt: skip
 
 
-def _check_columns(table: Table, space: Space, target: str) -> None:
+def check_variables(table: Table, space: Space) -> None:
+    """Refuse a table without a column for each variable."""
     missing = [name for name in space.names if name not in table.header]
     if missing:
         also = [c for c in table.header if c and c not in space.names]
         near = [f"{name!r}{hint(name, also)}" for name in missing]
         raise TableError(f"{table.name}: no column is named {', nor '.join(near)}")
+
+
+def _check_target(table: Table, space: Space, target: str) -> None:
     if target not in table.header:
         others = [c for c in table.header if c and c not in (*space.names, *PLATE_COLUMNS)]
         raise TableError(
@@ -140,20 +156,46 @@ def _check_columns(table: Table, space: Space, target: str) -> None:
         )
 
 
-def _is_control(line: Line, space: Space) -> bool:
+def is_control(line: Line, space: Space) -> bool:
+    """Whether a row has no design: it is marked so, or has no value of any variable."""
     marked = str(line.cells.get("design") or "").strip().lower() == CONTROL
     return marked or all(is_empty(line.cells[name]) for name in space.names)
 
 
-def _design(table: Table, line: Line, space: Space, wrong: list[Problem]) -> Rows | None:
+class Changed:
+    """Cells of a table that a spreadsheet made numbers of, where a text was meant."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._lines: dict[tuple[str, str, Value], list[int]] = {}
+
+    def note(self, line: int, column: str, cell: Cell, value: Value) -> None:
+        if was_changed(cell, value):
+            self._lines.setdefault((column, str(cell), value), []).append(line)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What was taken for what, once for each."""
+        return tuple(
+            f"{self.table.position(lines[0], column)}: {cell} is taken for {value!r}, the only "
+            f"value of that number{f', in {len(lines)} rows' if len(lines) > 1 else ''}"
+            for (column, cell, value), lines in self._lines.items()
+        )
+
+
+def design_of(
+    table: Table, line: Line, space: Space, wrong: list[Problem], changed: Changed
+) -> Rows | None:
+    """The design of a row; None where something is wrong with it, which is added to `wrong`."""
     point: Point = {}
     for name, variable in space.variables.items():
+        cell = line.cells[name]
         try:
-            value: Value = value_of(variable, line.cells[name], decimal_comma=table.decimal_comma)
+            value: Value = value_of(variable, cell, decimal_comma=table.decimal_comma)
         except CellError as error:
             wrong.append(Problem(line.number, table.position(line.number, name), str(error)))
         else:
             point[name] = value
+            changed.note(line.number, name, cell, value)
     if len(point) < len(space):
         return None
     try:
@@ -185,7 +227,18 @@ def _result(
     return value, std
 
 
-def _seen(
+def _is_told(left: list[float | None], value: float | None, options: Options) -> bool:
+    """Whether a result is one of those that the study has of its design."""
+    at = next((i for i, other in enumerate(left) if _same(value, other)), None)
+    if at is None:
+        return False
+    # among replicates each stands for one row, so that equal ones are counted; failures are not
+    if options.replicates and value is not None:
+        del left[at]
+    return True
+
+
+def _refused(
     table: Table,
     line: Line,
     row: Rows,
@@ -194,18 +247,15 @@ def _seen(
     known: Known,
     first: dict[bytes, int],
     options: Options,
-) -> list[Problem] | None:
-    """None where the study has this result already; else what speaks against it."""
+) -> list[Problem]:
+    """What speaks against a row."""
     found = key(row)
     if found in first and not options.replicates:
         message = f"is the design of line {first[found]} again; --replicates takes both"
     elif found in known.told and not options.replicates:
-        told = known.told[found]
-        if any(_same(value, other) for other in told):
-            return None
         message = (
-            f"this design has the result {', '.join(map(_shown, told))} already, here it is "
-            f"{_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
+            f"this design has the result {', '.join(map(_shown, known.told[found]))} already, here "
+            f"it is {_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
         )
     elif found not in known.pending and found not in known.told and not options.new:
         message = (

@@ -40,6 +40,8 @@ MOST_CELL = 32_767  # Excel's own limit
 # What a spreadsheet takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 DELIMITERS = ",;\t"
+# Endings of spreadsheets that are neither read nor written.
+FOREIGN = (".xls", ".ods", ".numbers")
 
 
 class TableError(MercboError):
@@ -92,7 +94,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     if file.suffix.lower() in (".xlsx", ".xlsm"):
         check_size(file, MOST_BYTES)
         rows, comma = _read_xlsx(file), False
-    elif file.suffix.lower() in (".xls", ".ods", ".numbers"):
+    elif file.suffix.lower() in FOREIGN:
         raise TableError(f"{file.name}: {file.suffix} files are not read; save it as .csv or .xlsx")
     else:
         check_size(file, MOST_TEXT)
@@ -296,6 +298,7 @@ def write_table(
 ) -> None:
     """Write a .csv or .xlsx file, whole or not at all."""
     file = Path(path)
+    check_writable(file)
     listed: list[Sequence[Cell]] = [header, *rows]
     neutralised = [[neutral(cell) for cell in row] for row in listed]
     if file.suffix.lower() == ".xlsx":
@@ -307,6 +310,14 @@ def write_table(
         )
         data = text.getvalue().encode("utf-8-sig")  # the mark tells Excel that it is UTF-8
     put(file, data)
+
+
+def check_writable(file: Path) -> None:
+    """Refuse an ending that `read_table` would not read back; others are text."""
+    if file.suffix.lower() in (*FOREIGN, ".xlsm"):
+        raise TableError(f"{file}: {file.suffix} files are not written; name it .xlsx or .csv")
+    if file.suffix.lower() == ".xlsx":
+        _openpyxl()
 
 
 def put(file: Path, data: bytes) -> None:
@@ -327,14 +338,18 @@ def put(file: Path, data: bytes) -> None:
         raise TableError(f"{file}: cannot be written ({error.strerror or error})") from None
 
 
-def _xlsx(rows: list[list[Cell]]) -> bytes:
+def _openpyxl() -> Any:
     try:
         import openpyxl
     except ImportError as error:
         raise TableError(
             "writing .xlsx needs openpyxl: pip install 'mercbo[xlsx]'; or write a .csv"
         ) from error
-    book = openpyxl.Workbook(write_only=True)
+    return openpyxl
+
+
+def _xlsx(rows: list[list[Cell]]) -> bytes:
+    book = _openpyxl().Workbook(write_only=True)
     sheet = book.create_sheet("mercbo")
     for row in rows:
         sheet.append(row)

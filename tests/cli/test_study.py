@@ -67,6 +67,12 @@ def filled(
     write_table(out, table.header, rows)
 
 
+def past(*rows: str, header: str = "solvent,heat,hours,stir,yield", name: str = "past.csv") -> str:
+    """A table of results, written by hand."""
+    Path(name).write_text("\n".join([header, *rows, ""]))
+    return name
+
+
 @pytest.mark.slow
 def test_the_loop_from_space_to_best(made) -> None:
     said = made("ask", "s.db", "-k", 5, "--out", "p 1.csv").stdout
@@ -122,6 +128,63 @@ def test_the_same_file_may_be_told_again_with_more_in_it(made) -> None:
     assert "1 result stored; 3 rows told before" in made("tell", "s.db", "r.csv").stdout
 
 
+def test_a_table_may_be_imported_again_with_more_in_it(made) -> None:
+    rows = ["DMSO,20,1,0,5", "DMSO,20,1,0,5", "DMSO,20,1,0,6", "THF,40,2,1,failed"]
+    assert "4 results stored" in made("import", "s.db", past(*rows)).stdout
+    said = made("import", "s.db", past(*rows)).stdout
+    assert "0 results stored; 4 rows told before; best so far 6; 0 pending" in said
+    assert "passed over; --replicates stores them once more" in said
+    # one more of equal results is one more
+    more = made("import", "s.db", past(*rows, "DMSO,20,1,0,5", "THF,20,1,0,3"), "--json").json
+    assert (more["told"], more["told_before"]) == (2, 4)
+    assert made("status", "s.db", "--json").json["results"] == 5
+    again = made("import", "s.db", past(*rows[:2]), "--replicates", "--json").json
+    assert (again["told"], again["told_before"]) == (2, 0)
+    assert made("status", "s.db", "--json").json["results"] == 7
+
+
+def test_replicates_may_be_told_with_an_equal_result(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5"))
+    assert "1 result stored" in made("tell", "s.db", "past.csv", "--replicates").stdout
+    assert made("status", "s.db", "--json").json["results"] == 2
+
+
+CODES = """
+variables:
+  code: {kind: categorical, values: ["1e5", "007", "1.1", "1.10"]}
+  heat: [20, 40]
+"""
+
+
+def test_texts_that_a_spreadsheet_made_numbers_of_are_taken_and_named(run) -> None:
+    Path("codes.yaml").write_text(CODES)
+    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    rows = ["100000,20,1", "7,20,2", "7,40,3"]
+    table = past(*rows, header="code,heat,result")
+    told = run("tell", "c.db", table, "--new")
+    assert "3 results stored" in told.stdout
+    assert "past.csv, line 2, column \"code\" (A2): 100000 is taken for '1e5'" in told.stderr
+    assert "(A3): 7 is taken for '007', the only value of that number, in 2 rows" in told.stderr
+    points = [row["code"] for row in run("export", "c.db", "--json").json["rows"]]
+    assert points == ["1e5", "007", "007"]
+    assert len(run("tell", "c.db", table, "--json").json["remarks"]) == 2
+    run("ask", "c.db", "--fix", "code=1e5,heat=40")
+    cancelled = run("cancel", "c.db", past("1.00E+05,40", header="code,heat"))
+    assert "1.00E+05 is taken for '1e5'" in cancelled.stderr
+    missing = run("cancel", "c.db", past("1e5", header="code"), code=1).stderr
+    assert "no column is named 'heat'" in missing
+
+
+def test_a_number_that_stands_for_two_texts_is_refused(run) -> None:
+    pytest.importorskip("openpyxl")
+    Path("codes.yaml").write_text(CODES)
+    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    write_table("r.xlsx", ["code", "heat", "result"], [[1.1, 20, 5.0]])
+    refused = run("tell", "c.db", "r.xlsx", "--new", code=1).stderr
+    assert "(A2): 1.1 may be '1.1' or '1.10', which a spreadsheet takes for the same" in refused
+    assert run("status", "c.db", "--json").json["results"] == 0
+
+
 def test_corrections_by_table_and_by_hand(made) -> None:
     made("ask", "s.db", "-k", 3, "--out", "p.csv")
     filled("p.csv", "r.csv")
@@ -162,6 +225,8 @@ def test_cancelling(made) -> None:
     assert "this design is not pending" in made("cancel", "s.db", "c.csv", code=1).stderr
     assert "no pending design has the number 9" in made("cancel", "s.db", "9", code=1).stderr
     assert "say which" in made("cancel", "s.db", code=1).stderr
+    assert "'3-1' runs backwards; 1-3 was wanted" in made("cancel", "s.db", "3-1", code=1).stderr
+    assert made("status", "s.db", "--json").json["pending"] == 3
     assert made("cancel", "s.db", "--all", "--json").json == {"cancelled": 3, "pending": 0}
 
 
@@ -202,6 +267,42 @@ def test_other_columns_and_formulas_come_back_harmless(made) -> None:
     assert first.cells["state"] == "told"
     assert "exists already" in made("export", "s.db", "all.csv", code=1).stderr
     assert len(made("export", "s.db", "--json").json["rows"]) == 2
+
+
+def test_an_export_has_errors_and_the_columns_of_each_result(made) -> None:
+    header = "solvent,heat,hours,stir,yield,sd,who,std,state"
+    rows = ["DMSO,20,1,0,5,0.25,Ann,a,solid", "DMSO,20,1,0,6,,Bob,,", "THF,40,2,1,failed,,Cid,,"]
+    made("import", "s.db", past(*rows, header=header), "--std", "sd")
+    made("ask", "s.db")
+    made("export", "s.db", "all.csv")
+    table = read_table("all.csv")
+    assert list(table.header)[4:] == ["yield", "std", "state", "who", "std (own)", "state (own)"]
+    assert [list(line.cells.values())[4:] for line in table.lines] == [
+        ["5.0", "0.25", "told", "Ann", "a", "solid"],
+        ["6.0", "", "told", "Bob", "", ""],
+        ["failed", "", "failed", "Cid", "", ""],
+        ["", "", "pending", "", "", ""],
+    ]
+    made("export", "s.db", "p.csv", "--pending")
+    assert read_table("p.csv").header == ("solvent", "heat", "hours", "stir", "yield")
+    # what is exported can be imported, errors and all
+    made("init", "t.db", "--space", "space.yaml", "--target", "yield")
+    assert "3 results stored" in made("import", "t.db", "all.csv").stdout
+    first, *_ = made("export", "t.db", "--json").json["rows"]
+    assert (first["std"], first["who"], first["state (own)"]) == (0.25, "Ann", "told")
+
+
+def test_an_export_of_an_empty_study_has_a_header(made) -> None:
+    made("export", "s.db", "all.csv")
+    assert read_table("all.csv").header[-3:] == ("yield", "std", "state")
+
+
+def test_a_table_that_could_not_be_read_back_is_not_written(made) -> None:
+    refused = made("ask", "s.db", "--out", "p.xls", code=1).stderr
+    assert "p.xls: .xls files are not written; name it .xlsx or .csv" in refused
+    assert made("status", "s.db", "--json").json["pending"] == 0
+    assert ".xls files are not written" in made("export", "s.db", "e.XLS", code=1).stderr.lower()
+    assert not [*Path().glob("*.xls"), *Path().glob("*.XLS")]
 
 
 def test_files_are_not_written_over(made) -> None:
@@ -246,6 +347,15 @@ def test_asks_that_cannot_be_met_are_refused(made) -> None:
     assert "a plate of 7 wells" in made("ask", "s.db", "--plate", 7, code=1).stderr
 
 
+def test_a_value_with_a_comma_can_be_fixed_in_quotes_or_alone(run) -> None:
+    Path("c.yaml").write_text('variables:\n  solvent: ["DMSO, dry", THF]\n  heat: [20, 40]\n')
+    run("init", "c.db", "--space", "c.yaml", "--seed", 0)
+    quoted = run("ask", "c.db", "--fix", 'solvent="DMSO, dry",heat=20', "--json").json
+    assert quoted["points"] == [{"solvent": "DMSO, dry", "heat": 20}]
+    alone = run("ask", "c.db", "--fix", "solvent=DMSO, dry", "--fix", "heat=40", "--json").json
+    assert alone["points"] == [{"solvent": "DMSO, dry", "heat": 40}]
+
+
 @pytest.mark.slow
 def test_pictures_and_the_schema(made) -> None:
     made("ask", "s.db", "-k", 5, "--out", "p.csv")
@@ -256,6 +366,40 @@ def test_pictures_and_the_schema(made) -> None:
     made("plot", "s.db", "--kind", "interactions", "--variables", "heat,stir", "--out", "i.svg")
     assert "did you mean 'effects'" in made("plot", "s.db", "--kind", "effect", code=1).stderr
     assert json.loads(made("schema").stdout)["title"] == "mercbo space"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--out", "x.foo"], "x.foo: the ending .foo is none of a picture; possible are "),
+        (["--out", "picture"], "picture: has no ending; possible are "),
+        (["--variables", "heat"], "--variables=heat is of no use with --kind convergence; "),
+        (["--kind", "best", "--variables", "heat"], "effects and interactions take it"),
+        (["--kind", "effects", "--variables", "het"], "'het' is not one of ['solvent', 'heat', "),
+        (["--kind", "interactions", "--variables", "het,stir"], "did you mean 'heat'"),
+        (["--kind", "interactions", "--variables", "heat"], "two names by a comma are wanted"),
+        (["--kind", "interactions", "--variables", "heat,heat"], "two names by a comma"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_is_refused_in_one_line(
+    made, options: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,40,2,1,7"))
+    # what is wrong is said before the model is fitted
+    monkeypatch.setattr("mercbo.optimizer.Optimizer.explain", lambda *_: pytest.fail("fitted"))
+    result = made("plot", "s.db", *options, code=1)
+    assert complaint in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not [*Path().glob("*.foo"), *Path().glob("picture*"), *Path().glob("*.png")]
+
+
+def test_a_picture_that_cannot_be_written_is_an_error_with_its_name(made) -> None:
+    pytest.importorskip("matplotlib")
+    made("import", "s.db", past("DMSO,20,1,0,5"))
+    Path("p.png").mkdir()
+    result = made("plot", "s.db", "--out", "p.png", "--force", code=1)
+    assert "p.png: cannot be written (Is a directory)" in result.stderr
 
 
 def test_an_interrupted_ask_says_where_it_leaves_the_study(

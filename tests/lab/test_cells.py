@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mercbo import Binary, Categorical, Integer, Ordinal
-from mercbo.lab.cells import CellError, number_of, result_of, value_of
+from mercbo.lab.cells import CellError, number_of, result_of, value_of, was_changed
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,36 @@ HEAT, SOLVENT = Ordinal([20, 40, 80.5]), Categorical(["water", "DMSO", "THF"])
 def test_values_are_recognised(variable: object, cell: object, value: object) -> None:
     found = value_of(variable, cell)
     assert (found, type(found)) == (value, type(value))
+
+
+CODE = Categorical(["1e5", "007", "1.0", "x", "1,234", "2,5"])
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("100000", "1e5"), (100000, "1e5"), ("1.00E+05", "1e5"), ("7", "007"), (7, "007"),
+        ("1", "1.0"), (1, "1.0"), ("007", "007"), (2.5, "2,5"), ("1,234", "1,234"),
+    ],
+)  # fmt: skip
+def test_a_text_that_a_spreadsheet_made_a_number_of_is_recognised(
+    cell: str | float, value: str
+) -> None:
+    assert value_of(CODE, cell) == value
+    assert was_changed(cell, value) == (cell not in ("007", "1,234"))
+
+
+def test_a_number_that_may_be_one_of_several_texts_is_refused() -> None:
+    versions = Categorical(["1.1", "1.10", "2", "02"])
+    with pytest.raises(
+        CellError, match=r"1\.1 may be '1\.1' or '1\.10', which a spreadsheet takes"
+    ):
+        value_of(versions, 1.1)
+    with pytest.raises(CellError, match=r"'2\.0' may be '2' or '02'"):
+        value_of(versions, "2.0")
+    with pytest.raises(CellError, match=r"'7' is not one of \['1\.1'"):
+        value_of(versions, "7")
+    assert [value_of(versions, text) for text in versions.values] == list(versions.values)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,15 @@ def test_what_was_told_before_is_passed_over(tmp_path: Path) -> None:
     assert (reading.again, len(reading.good), reading.problems) == ((2, 3), 1, ())
 
 
+def test_among_replicates_equal_results_are_counted(tmp_path: Path) -> None:
+    known = known_of(np.repeat(TOLD, 2, axis=0), [71.5, 71.5], FAILED, PENDING)
+    text = HEADER + "DMSO,5,1,71.5\n" * 3 + "DMSO,5,1,70\n" + "THF,5,1,failed\n" * 2
+    reading = read(tmp_path, text, known, replicates=True)
+    assert (reading.again, [each.line for each in reading.good]) == ((2, 3, 6, 7), [4, 5])
+    assert len(read(tmp_path, text, known, replicates=True, again=True).good) == 6
+    assert known.told[TOLD.astype(np.int16).tobytes()] == [71.5, 71.5]
+
+
 def test_options_change_what_is_welcome(tmp_path: Path) -> None:
     assert len(read(tmp_path, HEADER + "THF,2,0,5\n", new=True).good) == 1
     failed = read(tmp_path, HEADER + "DMSO,1,0,\n", empty="failed")

@@ -95,3 +95,24 @@ def test_an_answer_that_cannot_be_used_is_an_error_that_changes_nothing(answer):
     with pytest.raises(BackendError, match="Answers"):
         opt.ask()
     assert opt.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("space", "complaint"),
+    [
+        (Space.binary(40), "40 bits: 2.40 states are too many to try each, at most 28 bits are"),
+        (
+            Space({f"v{i}": Categorical(list("abcd")) for i in range(14)}),
+            "268,435,456 points are too many to try each, at most 100,000,000 are tried",
+        ),
+    ],
+    ids=["bits", "groups"],
+)
+def test_a_problem_too_large_for_a_backend_is_an_error_that_changes_nothing(space, complaint):
+    opt = make(space, backend="exhaustive", n_initial=3)
+    run(opt, 3)
+    before = opt.to_dict()
+    with pytest.raises(BackendError, match=f"Exhaustive refused the model: {complaint}") as caught:
+        opt.ask()
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert opt.to_dict() == before
