@@ -52,6 +52,9 @@ class Averaged(Kernel):
         self.orbit_of = self._orbits()  # (n,): the number of each factor's orbit
         self._orbit_sizes = np.bincount(self.orbit_of)
 
+    def compact(self, rows: Rows) -> tuple[Kernel, Rows]:
+        return self, rows  # images of the rows have other values
+
     def images(self, rows: Rows) -> Rows:
         return self.group.images(rows)
 

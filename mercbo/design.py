@@ -13,6 +13,9 @@ from mercbo.feasible import Feasible
 
 # Random candidates per design point: enough to spread out, few enough to stay random.
 CANDIDATES = 64
+# Random rows that predicates are asked about for these, once they have allowed one: they are the
+# user's code, which may take long. Those that allow one row in 32 or more give all candidates.
+TRIES = 32 * CANDIDATES
 
 
 def space_filling(
@@ -28,7 +31,7 @@ def space_filling(
 
     Distance is the number of differing variables; on ordered ones the share of the range.
     """
-    candidates = feasible.unseen(seen, CANDIDATES, rng=rng)
+    candidates = feasible.unseen(seen, CANDIDATES, tries=TRIES, rng=rng)
     if len(candidates) == 0:
         return None
     chance = works.chance(candidates)

@@ -107,7 +107,7 @@ def averaged(
     """Posteriors of `data` that count alike, from a chain that begins near `start`."""
     fitted = data.for_fitting()
     kernels = [data.kernel.rougher(power) for power in POWERS]
-    seen = [Data(k, fitted.rows, fitted.y, fitted.error, fitted.warp) for k in kernels]
+    seen = [Data(k, fitted.rows, fitted.y, fitted.error, fitted.warp).compact for k in kernels]
     full = [Data(k, data.rows, data.y, data.error, data.warp) for k in kernels]
     n = data.kernel.n
     own = pack(data.kernel, start)

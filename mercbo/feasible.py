@@ -333,26 +333,38 @@ class Feasible:
                 )
         return np.concatenate(found)[:k]
 
-    def unseen(self, seen: Collection[bytes], k: int, *, rng: np.random.Generator) -> Rows:
+    def unseen(
+        self,
+        seen: Collection[bytes],
+        k: int,
+        *,
+        tries: float = math.inf,
+        rng: np.random.Generator,
+    ) -> Rows:
         """Up to `k` distinct random feasible rows not in `seen`; fewer only where no more exist.
 
         Rows that are few are listed. Otherwise random ones are drawn until enough are new; where
         that brings nothing new, CP-SAT finds the others or proves that there are none. It cannot
-        see predicates: with these, fewer come also where they refused too many rows.
+        see predicates: with these, fewer come also where they refused too many rows, and, once
+        there is one, where as many as `tries` were drawn.
         """
         if self.listed is not None:
             return self._unseen_listed(seen, k, rng=rng)
         taken: dict[bytes, Rows] = {}
         idle, patience = 0, LONG_PATIENCE if self.region.predicates else PATIENCE
+        tried, enough = 0, tries if self.region.predicates else math.inf
         while len(taken) < k and idle < patience:
+            if taken and tried >= enough:
+                return _stacked(taken, self._n)
             rows = self._drawn(max(BATCH, 2 * k), rng=rng)
             new = self._new(rows, seen, taken)
             taken.update(new)
+            tried += len(rows)
             # dives that find nothing once will hardly do so later
             idle = 0 if new else idle + (len(rows) or (1 if self.fair else patience))
         if len(taken) < k:
             taken.update(self._proven(seen, taken, k - len(taken), rng=rng))
-        return np.array(list(taken.values())[:k], dtype=np.int64).reshape(-1, self._n)
+        return _stacked(taken, self._n)[:k]
 
     @property
     def _n(self) -> int:
@@ -421,6 +433,10 @@ class Feasible:
     @cached_property
     def _listed_keys(self) -> list[bytes]:
         return keys(self.listed) if self.listed is not None else []
+
+
+def _stacked(taken: Mapping[bytes, Rows], width: int) -> Rows:
+    return np.array(list(taken.values()), dtype=np.int64).reshape(-1, width)
 
 
 def _rows_of(found: Sequence[bytes], width: int) -> Rows:

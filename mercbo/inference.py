@@ -151,6 +151,15 @@ class Data:
         error = None if self.error is None else self.error * np.exp(warp.log_slope(y))
         return Data(self.kernel, self.rows, y, error, warp, self.factors)
 
+    @cached_property
+    def compact(self) -> Data:
+        """The same for a density of hyper-parameters, without values that no row has: it takes
+        less time where a variable has very many."""
+        kernel, rows = self.kernel.compact(self.rows)
+        if kernel is self.kernel:
+            return self
+        return Data(kernel, rows, self.y, self.error, self.warp)
+
     def for_fitting(self) -> Data:
         return self.at_most(MOST_FITTED)
 
@@ -314,6 +323,7 @@ def climb(
 
     bounds = bounds_of(len(start) - 2) if bounds is None else bounds
     low, high = bounds.T
+    data = data.compact
 
     def loss(z: Floats) -> tuple[float, Floats]:
         value, gradient, _ = density(data, z)
@@ -418,7 +428,7 @@ def sampled(data: Data, best: Fit, previous: Fit | None, *, rng: np.random.Gener
     A fresh chain, which starts at the MAP, follows every cold fit. While it warms up, and ever
     less after that, the step size follows how likely the moves are to be taken.
     """
-    data = data.for_fitting()
+    data = data.for_fitting().compact
     goes_on = previous is not None and previous.step is not None and previous.cold == best.cold
     kept = list(previous.hypers[1:]) if previous is not None and goes_on else []
     z = pack(data.kernel, kept[-1] if kept else best.hypers[0])

@@ -34,6 +34,8 @@ from mercbo.encoding import Block, Encoding
 
 # Rounding in the spectral sum is about 1e-16; entries of T below this are not told from zero.
 TABLE_FLOOR = 1e-18
+# Of paths of so many values and more, only the values that are in the data are looked at in a fit.
+LONG_PATH = 64
 # Newton's identities subtract large powers; above this order they lose too many digits.
 NEWTON_ORDER = 4
 
@@ -75,6 +77,10 @@ class Part:
     lam: Floats
     psi: Floats
     owner: Index
+
+    @property
+    def is_long(self) -> bool:
+        return self.graph == "path" and self.size >= LONG_PATH
 
     @property
     def member(self) -> Floats:
@@ -132,12 +138,8 @@ class Kernel:
         self.arity = np.zeros(n)
         self.slowest = np.zeros(n)
         self.lam = np.zeros(features)
-        # (L,) what each level stands for
-        self.level_variable = np.zeros(levels, dtype=np.intp)
-        self.level_value = np.zeros(levels, dtype=np.int64)
+        self._name_levels()
         for part in self.parts:
-            self.level_variable[part.levels] = part.variables[:, np.newaxis]
-            self.level_value[part.levels] = np.arange(part.size)
             if part.factors.size:
                 self.lam[part.features] = part.lam
                 self.factor_of[part.features] = part.factors[:, part.owner]
@@ -145,6 +147,14 @@ class Kernel:
                 path = part.graph == "path"
                 self.arity[part.factors] = 2 if path else part.arity
                 self.slowest[part.factors] = part.lam[0]
+
+    def _name_levels(self) -> None:
+        """What each level stands for, (L,)."""
+        self.level_variable = np.zeros(self.levels, dtype=np.intp)
+        self.level_value = np.zeros(self.levels, dtype=np.int64)
+        for part in self.parts:
+            self.level_variable[part.levels] = part.variables[:, np.newaxis]
+            self.level_value[part.levels] = np.arange(part.size)
 
     def rougher(self, power: float) -> Kernel:
         """The kernel with exp(-beta L^power) for every path, `power` from 0 to 1, L its Laplacian.
@@ -164,6 +174,28 @@ class Kernel:
                 other.lam[part.features] = part.lam
                 other.slowest[part.factors] = part.lam[0]
         return other
+
+    def compact(self, rows: Rows) -> tuple[Kernel, Rows]:
+        """The kernel on those values of long paths that some rows have, and the rows with each
+        value's number among these. Betas and contrasts mean what they did; a table of all pairs
+        of 500 values would be mostly for nothing where 20 of them are looked up."""
+        if not any(part.is_long for part in self.parts):
+            return self, rows
+        other, rows = copy(self), rows.copy()
+        parts, other.levels = [], 0
+        for part in self.parts:
+            size, psi = part.size, part.psi
+            if part.is_long:
+                # two values at least: with one, it would be no variable
+                used = np.union1d([0, 1], rows[:, part.variables])
+                rows[:, part.variables] = np.searchsorted(used, rows[:, part.variables])
+                size, psi = len(used), psi[used]
+            levels = other.levels + np.arange(len(part.variables) * size).reshape(-1, size)
+            parts.append(replace(part, size=size, psi=psi, levels=levels))
+            other.levels += levels.size
+        other.parts = tuple(parts)
+        other._name_levels()
+        return other, rows
 
     # -- coordinates ---------------------------------------------------------------------------
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space
+from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space, Where
 from mercbo.arrays import key, keys
-from mercbo.design import distances, diversity, space_filling
+from mercbo.design import CANDIDATES, TRIES, distances, diversity, space_filling
 from mercbo.encoding import Encoding
 from mercbo.failures import Always
 from mercbo.kernel import Kernel
@@ -124,6 +124,35 @@ def test_a_design_follows_the_generator():
     space = Space.binary(20)
     assert np.array_equal(filled(space, 5, seed=0), filled(space, 5, seed=0))
     assert not np.array_equal(filled(space, 5, seed=0), filled(space, 5, seed=1))
+
+
+@pytest.mark.parametrize("rarity", [0, 5, 9])
+def test_rare_points_cost_few_calls_of_a_predicate(rarity):
+    """One point in 2^rarity is allowed: 64 candidates would take 64 * 2^rarity calls."""
+    calls = []
+
+    def begins_with_ones(point: dict) -> bool:
+        calls.append(1)
+        return all(point[f"x{i}"] for i in range(rarity))
+
+    space = Space(Space.binary(24).variables, [Where(begins_with_ones)])
+    for seed in range(3):
+        calls.clear()
+        rows = filled(space, 5, seed)
+        assert rows[:, :rarity].all()
+        assert len(as_set(rows)) == 5
+        # rows are drawn in batches, and as long as none is allowed: longer than twice as many
+        # with a chance of (1 - 1/512)^4096, about 3e-4
+        assert len(calls) <= 5 * 2 * TRIES
+
+
+def test_a_predicate_that_allows_one_point_in_16_leaves_all_candidates():
+    space = Space(
+        Space.binary(24).variables,
+        [Where(lambda p: all(p[f"x{i}"] for i in range(4)), name="one in 16")],
+    )
+    rng = np.random.default_rng(0)
+    assert len(space.feasible.unseen((), CANDIDATES, tries=TRIES, rng=rng)) == CANDIDATES
 
 
 # -- diversity ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 from support.chains import fit_hmc
 
-from mercbo import Model, Space
+from mercbo import Binary, Categorical, Integer, Model, Space
 from mercbo import inference as fits
 from mercbo.encoding import Encoding
 from mercbo.inference import (
@@ -26,6 +26,7 @@ from mercbo.inference import (
     log_prior,
     pack,
     prior,
+    sampled,
     unpack,
     with_mean,
 )
@@ -414,3 +415,27 @@ def test_fresh_starts_are_screened_on_fewer_results(mixed, make_data, monkeypatc
     assert sizes == [*screened, (60, fits.COLD_ITERATIONS)]
     reached = [log_density(data, pack(data.kernel, fit.hypers[0]))[0] for fit in (whole, fewer)]
     assert abs(reached[0] - reached[1]) < 0.5  # nats: the same mode
+
+
+def test_a_fit_looks_only_at_those_values_of_a_long_path_that_have_results(monkeypatch) -> None:
+    """Tables of all pairs of 500 values made the first fit take seconds."""
+    space = Space({"long": Integer(0, 499), "base": Categorical(range(3)), "wash": Binary()})
+    kernel = Kernel(Encoding(space))
+    rng = np.random.default_rng(0)
+    rows = space.sample_rows(8, rng=rng)
+    data = Data(kernel, rows, rng.standard_normal(8))
+    z = rng.normal(-1.0, 0.5, kernel.n + 2)
+    whole, compact = log_density(data, z), log_density(data.compact, z)
+    assert compact[0] == pytest.approx(whole[0], rel=1e-9)
+    np.testing.assert_allclose(compact[1], whole[1], rtol=1e-7, atol=1e-9)
+    sizes, log_tables = [], Kernel.log_tables
+
+    def watched(self: Kernel, beta: np.ndarray) -> list[np.ndarray]:
+        sizes.append(self.levels)
+        return log_tables(self, beta)
+
+    monkeypatch.setattr(Kernel, "log_tables", watched)
+    sampled(data, fit_map(data, None), None, rng=rng)
+    assert len(sizes) > 100
+    # only the mean of the one fit that is chosen is taken on the space itself
+    assert sum(size >= 500 for size in sizes) <= 1

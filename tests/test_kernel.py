@@ -11,7 +11,7 @@ from scipy.linalg import expm
 from mercbo import Categorical, Integer, Ordinal, Space
 from mercbo.encoding import Encoding
 from mercbo.features import mercer, single
-from mercbo.kernel import Kernel, spectrum
+from mercbo.kernel import LONG_PATH, Kernel, spectrum
 
 
 def laplacian(graph: str, size: int) -> np.ndarray:
@@ -144,3 +144,45 @@ def test_single_factor_table_matches_the_whole(mixed, random_beta) -> None:
             ]
             total = sum(tables, np.zeros((part.size, part.size)))
             np.testing.assert_allclose(total, whole[v], atol=1e-12)
+
+
+def test_a_compact_kernel_knows_the_values_of_some_rows_and_means_the_same() -> None:
+    """Long paths lose the values that no row has; all else, and all Gram matrices, stay."""
+    long = LONG_PATH + 10
+    space = Space(
+        {
+            "a": Integer(0, long - 1),
+            "base": Categorical(range(4)),
+            "b": Ordinal(range(long)),
+            "short": Integer(0, 5),
+        }
+    )
+    kernel = Kernel(Encoding(space))
+    rows = space.sample_rows(7, rng=np.random.default_rng(0))
+    compact, numbers = kernel.compact(rows)
+    used = np.union1d([0, 1], rows[:, [0, 2]])
+    assert compact.levels == 2 * len(used) + 4 + 6
+    np.testing.assert_array_equal(used[numbers[:, [0, 2]]], rows[:, [0, 2]])
+    np.testing.assert_array_equal(numbers[:, [1, 3]], rows[:, [1, 3]])
+    np.testing.assert_array_equal(compact.rows_of(compact.onehot(numbers)), numbers)
+    beta = kernel.beta(np.array([0.3, 0.8, 0.1, 2.0]))
+    np.testing.assert_array_equal(compact.contrast(beta), kernel.contrast(beta))
+    hot, short = kernel.onehot(rows), compact.onehot(numbers)
+    gram = kernel.gram(kernel.log_tables(beta), rows, hot)
+    # a table adds `long` terms of order 1 before it is divided by a sum as large
+    rounding = long * np.finfo(float).eps
+    np.testing.assert_allclose(
+        compact.gram(compact.log_tables(beta), numbers, short), gram, rtol=1e-9, atol=rounding
+    )
+    pull = np.random.default_rng(1).standard_normal(gram.shape)
+    np.testing.assert_allclose(
+        compact.slopes(beta, 1.0, pull, gram, numbers, short),
+        kernel.slopes(beta, 1.0, pull, gram, rows, hot),
+        rtol=1e-9,
+    )
+
+
+def test_a_kernel_of_short_paths_is_compact() -> None:
+    kernel = Kernel(Encoding(Space({"a": Integer(0, LONG_PATH - 2), "b": Categorical(range(99))})))
+    rows = np.array([[3, 98]])
+    assert kernel.compact(rows) == (kernel, rows)
