@@ -17,7 +17,7 @@ factor per bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
@@ -113,6 +113,8 @@ class Encoding:
             columns.append(list(range(len(labels), len(labels) + len(new))))
             labels += new
         self.names = tuple(space.variables)
+        # (variables,): the same number where variables have the same values
+        self.alike = _alike(space.variables.values())
         self.labels = tuple(labels)
         self.variables = len(columns)
         self.blocks = tuple(
@@ -162,6 +164,11 @@ class Encoding:
                 rows[:, block.variables] = np.where(number < block.size, number, number - top)
                 valid[:, block.variables] = number < block.size
         return rows, valid
+
+
+def _alike(variables: Iterable[Variable]) -> Index:
+    known: dict[tuple[type[Variable], tuple[Value, ...]], int] = {}
+    return np.array([known.setdefault((type(v), v.values), len(known)) for v in variables], np.intp)
 
 
 def _labels(name: str, values: tuple[Value, ...], code: Code) -> list[Label]:

@@ -158,15 +158,17 @@ def open_prior(z: Floats) -> tuple[float, Floats]:
 def _chain(data: list[Data], start: Floats, rng: np.random.Generator) -> list[tuple[int, Floats]]:
     """Which of the data's kernels, and z, of each state that is kept."""
     # A and B stand behind the contrasts and have their bounds, 1e-4 to 12
-    low, high = bounds_of(len(start) - 2).T
-    _, z = climb(data[0], np.clip(start, low, high), CLIMB, density=open_density)
+    bounds = bounds_of(len(start) - 2)
+    _, z = climb(data[0], np.clip(start, *bounds.T), CLIMB, density=open_density)
     which, level = 0, open_density(data[0], z)
     step = float(HMC_FIRST_STEP * len(z) ** -0.25)
     few = min(1.0, PLENTY / len(data[0]))
     warmup, thinning = max(round(few * WARMUP), 10), max(round(few * THINNING), 1)
     kept = []
     for t in range(warmup + STATES * thinning):
-        z, level, chance = hmc_step(data[which], z, level, step, rng=rng, density=open_density)
+        z, level, chance = hmc_step(
+            data[which], z, level, step, bounds, rng=rng, density=open_density
+        )
         which, level = _switched(data, which, z, level, rng)
         if t < warmup:
             step *= float(np.exp(GAIN * (t + 3) ** -DECAY * (chance - HMC_TARGET)))

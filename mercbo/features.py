@@ -6,9 +6,10 @@
 | Phi    | all features of order <= m: products of F over at most m factors         | (N, d) |
 | q      | a point's bits in some encoding                                          | (B,)   |
 
-A function of order <= 2 is  f = constant + F . main + F pair F' / 2  with `pair` symmetric and
-zero between features of one factor. Any function of a variable is affine in its bits, so F is
-affine in q and f is quadratic in q, for every kind of variable (paper, eqs. 13 to 16).
+A function of order <= 2 is  f = constant + F . main + F pair F' / 2  with `pair` symmetric and, but
+for what is pooled (`pooling.py`), zero between features of one factor. Any function of a variable
+is affine in its bits, so F is affine in q and f is quadratic in q, for every kind of variable
+(paper, eqs. 13 to 16).
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Coefficients:
 
     constant: float
     main: Floats  # (D,)
-    pair: Floats  # (D, D), symmetric, zero inside a factor
+    pair: Floats  # (D, D), symmetric
 
     def __add__(self, other: Coefficients) -> Coefficients:
         return Coefficients(

@@ -21,7 +21,8 @@ contrast of `kernel.py`:
   error is known, nothing but this prior governs the noise.
 - mean ~ N(0, 1), taken at its best value given the rest.
 
-Where neighbours act together the kernel is a sum, and three coordinates are added (`windowed.py`).
+Where neighbours act together, or like variables do alike, the kernel has more terms, and z more
+coordinates (`structured.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ import numpy as np
 from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, Factors, cholesky
+from mercbo.pooling import Pool, Pooling
 from mercbo.warp import IDENTITY, Warp, as_name
-from mercbo.windows import Windows, summands
+from mercbo.windows import Summand, Windows, summands
 
 log = logging.getLogger(__name__)
 
@@ -87,21 +89,46 @@ class Hyper:
     mean: float
     # where variables act together with their neighbours
     windows: Windows | None = None
+    # where variables that have the same values do alike
+    pooling: Pooling | None = None
 
     @property
-    def covariance(self) -> tuple[bytes, float, float, Windows | None]:
+    def covariance(self) -> tuple[bytes, float, float, Windows | None, Pooling | None]:
         """What a covariance depends on, as a key."""
-        return self.beta.tobytes(), self.amplitude, self.noise, self.windows
+        return self.beta.tobytes(), self.amplitude, self.noise, self.windows, self.pooling
+
+    @property
+    def terms(self) -> tuple[bool, bool]:
+        """Which further terms the kernel has."""
+        return self.windows is not None, self.pooling is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the kernel is that of all variables alone."""
+        return not any(self.terms)
+
+    @property
+    def plain(self) -> Hyper:
+        """The same without further terms of the kernel."""
+        return replace(self, windows=None, pooling=None)
 
     def to_dict(self) -> dict[str, Any]:
-        windows = None if self.windows is None else vars(self.windows)
-        return {**vars(self), "beta": self.beta.tolist(), "windows": windows}
+        more = {name: part and vars(part) for name, part in self._more.items()}
+        return {**vars(self), "beta": self.beta.tolist(), **more}
+
+    @property
+    def _more(self) -> dict[str, Windows | Pooling | None]:
+        return {"windows": self.windows, "pooling": self.pooling}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Hyper:
-        beta, windows = np.array(data["beta"], dtype=np.float64), data.get("windows")
-        windows = None if windows is None else Windows(**windows)
-        return cls(**{**data, "beta": beta, "windows": windows})
+        windows, pooling = data.get("windows"), data.get("pooling")
+        more = {
+            "beta": np.array(data["beta"], dtype=np.float64),
+            "windows": None if windows is None else Windows(**windows),
+            "pooling": None if pooling is None else Pooling(**pooling),
+        }
+        return cls(**{**data, **more})
 
 
 @dataclass(frozen=True)
@@ -212,6 +239,11 @@ class Fit:
         return size >= COLD_GROWTH * chosen or size < self.seen
 
 
+def diffusions(kernel: Kernel, hyper: Hyper) -> list[Summand]:
+    """The kernel of all variables, and those of windows where there are any."""
+    return summands(kernel, hyper.beta, hyper.amplitude, hyper.windows)
+
+
 def prior(kernel: Kernel) -> Hyper:
     """The state to draw with before any result."""
     contrast = np.full(kernel.n, TOTAL_CONTRAST / max(kernel.n, 1))
@@ -305,11 +337,6 @@ def bounds_of(factors: int) -> Floats:
     return np.array([CONTRAST_BOUNDS] * factors + [AMPLITUDE_BOUNDS, NOISE_BOUNDS])
 
 
-def inside_bounds(z: Floats) -> bool:
-    low, high = bounds_of(len(z) - 2).T
-    return bool(np.all((z >= low) & (z <= high)))
-
-
 def climb(
     data: Data,
     start: Floats,
@@ -342,6 +369,19 @@ def climb(
         log.warning("a hyper-parameter fit broke down: %s", error)
         return -np.inf, start
     return -float(found.fun), np.asarray(found.x)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Coordinates of the hyper-parameters, and the density over them."""
+
+    density: Density
+    bounds: Callable[[Kernel], Floats]
+    pack: Callable[[Kernel, Hyper], Floats]
+    unpack: Callable[[Kernel, Floats, float], Hyper]
+
+
+PLAIN = Chart(log_density, lambda kernel: bounds_of(kernel.n), pack, unpack)
 
 
 def cold_starts(kernel: Kernel) -> list[Floats]:
@@ -408,11 +448,12 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
 
 def full_factor(data: Data, hyper: Hyper) -> Factor:
     """The factor of the covariance of what is observed, of all orders."""
-    added = summands(data.kernel, hyper.beta, hyper.amplitude, hyper.windows)
+    added: list[Summand | Pool] = [*diffusions(data.kernel, hyper)]
+    if hyper.pooling is not None:
+        added.append(Pool(data.kernel, hyper.pooling))
 
     def covariance(part: slice) -> Floats:
-        rows, hot = data.rows[part], data.hot[: part.stop]
-        return sum_of(each.amplitude * data.kernel.gram(each.tables, rows, hot) for each in added)
+        return sum_of(each.gram(data.rows[part], data.hot[: part.stop]) for each in added)
 
     return data.factors.factor(
         ("full", *hyper.covariance), data.rows, data.noise(hyper.noise), covariance
@@ -422,36 +463,46 @@ def full_factor(data: Data, hyper: Hyper) -> Factor:
 # -- HMC ---------------------------------------------------------------------------------------
 
 
-def sampled(data: Data, best: Fit, previous: Fit | None, *, rng: np.random.Generator) -> Fit:
+def sampled(
+    data: Data,
+    best: Fit,
+    previous: Fit | None,
+    *,
+    chart: Chart = PLAIN,
+    rng: np.random.Generator,
+) -> Fit:
     """`best`, and behind it the last few samples of a chain that goes on as results come in.
 
     A fresh chain, which starts at the MAP, follows every cold fit. While it warms up, and ever
     less after that, the step size follows how likely the moves are to be taken.
     """
     data = data.for_fitting().compact
-    goes_on = previous is not None and previous.step is not None and previous.cold == best.cold
-    kept = list(previous.hypers[1:]) if previous is not None and goes_on else []
-    z = pack(data.kernel, kept[-1] if kept else best.hypers[0])
-    z = np.clip(z, *bounds_of(data.kernel.n).T)
+    kept: list[Hyper] = []
+    if previous is not None and previous.step is not None and previous.cold == best.cold:
+        # a chain over other terms of the kernel is another chain
+        kept = [hyper for hyper in previous.hypers[1:] if hyper.terms == best.hypers[0].terms]
+    bounds = chart.bounds(data.kernel)
+    z = chart.pack(data.kernel, kept[-1] if kept else best.hypers[0])
+    z = np.clip(z, *bounds.T)
     step = float(HMC_FIRST_STEP * len(z) ** -0.25)
     if previous is not None and previous.step is not None:
         step = previous.step
-    state = log_density(data, z)
+    state, density = chart.density(data, z), chart.density
     for _ in range(0 if kept else HMC_WARMUP):
-        z, state, chance = hmc_step(data, z, state, step, rng=rng)
+        z, state, chance = hmc_step(data, z, state, step, bounds, rng=rng, density=density)
         step *= float(np.exp(chance - HMC_TARGET))
     for _ in range(HMC_NEW if kept else HMC_SAMPLES):
-        z, state, chance = hmc_step(data, z, state, step, rng=rng)
+        z, state, chance = hmc_step(data, z, state, step, bounds, rng=rng, density=density)
         step *= float(np.exp(HMC_SETTLED * (chance - HMC_TARGET)))
-        kept.append(unpack(data.kernel, z, state[2]))
+        kept.append(chart.unpack(data.kernel, z, state[2]))
     # The MAP comes first: it is where the next fit starts from.
     return replace(best, hypers=(best.hypers[0], *kept[-HMC_SAMPLES:]), step=step)
 
 
-def reflected(z: Floats, momentum: Floats) -> tuple[Floats, Floats]:
+def reflected(z: Floats, momentum: Floats, bounds: Floats) -> tuple[Floats, Floats]:
     """Where a step beyond the bounds bounces back to, and with what momentum: the chain then stays
     inside without being stuck at a wall."""
-    low, high = bounds_of(len(z) - 2).T
+    low, high = bounds.T
     back = np.where(z < low, 2 * low - z, np.where(z > high, 2 * high - z, z))
     return back, np.where(back == z, momentum, -momentum)
 
@@ -461,6 +512,7 @@ def hmc_step(
     z: Floats,
     state: Level,
     step: float,
+    bounds: Floats,
     *,
     rng: np.random.Generator,
     density: Density = log_density,
@@ -475,8 +527,8 @@ def hmc_step(
     try:
         for _ in range(HMC_LEAPS):
             momentum = momentum + 0.5 * step * gradient
-            new, momentum = reflected(new + step * momentum, momentum)
-            if not inside_bounds(new):
+            new, momentum = reflected(new + step * momentum, momentum, bounds)
+            if not np.all((new >= bounds[:, 0]) & (new <= bounds[:, 1])):
                 return z, state, 0.0
             reached = density(data, new)
             gradient = reached[1]

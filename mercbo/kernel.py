@@ -132,6 +132,7 @@ class Kernel:
         self.features = features
         self.variables = encoding.variables
         self.names = encoding.names
+        self.alike = encoding.alike
         # (D,) factor, variable, eigenvalue of each feature; (n,) constants of the coordinate
         self.factor_of = np.zeros(features, dtype=np.intp)
         self.variable_of = np.zeros(features, dtype=np.intp)

@@ -11,11 +11,11 @@ import numpy as np
 
 from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose
-from mercbo.inference import Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
+from mercbo.inference import PLAIN, Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
 from mercbo.interactions import Stated, checked
 from mercbo.slicing import fit_slice
+from mercbo.structured import POOLING, WINDOWS, Kinds, chart_of, fit_warm, kinds_of, with_structure
 from mercbo.warp import LOGS, NAMES
-from mercbo.windowed import fit_warm, with_windows
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,10 @@ class Model:
         term for each neighbourhood. "none": all pairs of variables are alike beforehand. Learned
         with inference "auto" or "map" and the default posterior, order and weights only, where no
         `interactions` are stated and the space has no symmetries.
+    pooling
+        "learn": where the evidence says that variables with the same values do alike, as stations
+        with the same treatments or letters of one alphabet may, the kernel gets a term for how
+        often each value occurs. "none": each variable is learned alone. Learned where windows are.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -96,6 +100,7 @@ class Model:
     warp: str = "learn"
     trust: str = "learn"
     windows: str = "learn"
+    pooling: str = "learn"
     interactions: Stated | None = None
     terms: int | None = None
 
@@ -109,6 +114,7 @@ class Model:
         choose("warp", self.warp, ["learn", "none"])
         choose("trust", self.trust, ["learn", "none"])
         choose("windows", self.windows, ["learn", "none"])
+        choose("pooling", self.pooling, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["auto", "map", "hmc", "slice"])
         if not isinstance(self.refine, bool):
@@ -140,6 +146,7 @@ class Model:
             warp="none",
             trust="none",
             windows="none",
+            pooling="none",
         )
 
     @property
@@ -156,11 +163,12 @@ class Model:
         was = name = previous.warp if previous else None
         grown = previous is None or previous.is_open(len(data))
         due = grown or is_strained(data.warped(name).y)
-        before = previous.hypers[0] if previous and previous.hypers[0].windows else None
+        before = previous.hypers[0] if previous and not previous.hypers[0].is_plain else None
         if previous is not None and before is not None:
             if not due:
-                return fit_warm(data.warped(name), previous)
-            previous = replace(previous, hypers=(replace(before, windows=None),))
+                warm = fit_warm(data.warped(name), previous)
+                return self._sampled(data.warped(name), warm, previous, rng)
+            previous = replace(previous, hypers=(before.plain,))
         fitted, chain = self._fit(data.warped(name), previous, rng), previous
         if self.warp == "learn" and due:
             # robust families are tried only where there are wild results
@@ -169,20 +177,30 @@ class Model:
             if name != was:
                 fitted, chain = self._fit(data.warped(name), None, rng), None
         again = grown or name != was
-        if self.learns_windows and again:
-            fitted = with_windows(data.warped(name), fitted, before)
+        if again:
+            fitted = with_structure(data.warped(name), fitted, before, self.learned)
         elif before is not None:
             fitted = fit_warm(data.warped(name), replace(fitted, hypers=(before,)))
-        if self._samples(data) and fitted.hypers[0].windows is None:
-            fitted = sampled(data.warped(name), fitted, chain, rng=rng)
+        fitted = self._sampled(data.warped(name), fitted, chain, rng)
         chosen = len(data) if again or previous is None else previous.chosen
         return replace(fitted, warp=name, chosen=chosen)
 
     @property
-    def learns_windows(self) -> bool:
+    def learned(self) -> Kinds:
+        """The kinds of further terms of the kernel that are tried."""
         plain = (self.posterior, self.weights, self.order) == ("projected", "identity", 2)
         fitted = self.inference in ("auto", "map")
-        return self.windows == "learn" and plain and fitted and self.interactions is None
+        if not (plain and fitted) or self.interactions is not None:
+            return ()
+        wanted = {WINDOWS: self.windows, POOLING: self.pooling}
+        return tuple(kind for kind, choice in wanted.items() if choice == "learn")
+
+    def _sampled(self, data: Data, fitted: Fit, chain: Fit | None, rng: np.random.Generator) -> Fit:
+        """A fit, with samples behind it where hyper-parameters are sampled."""
+        kinds = kinds_of(fitted.hypers[0])
+        if not self._samples(data) or WINDOWS in kinds:
+            return fitted
+        return sampled(data, fitted, chain, chart=chart_of(kinds) if kinds else PLAIN, rng=rng)
 
     def _samples(self, data: Data) -> bool:
         """Whether hyper-parameters are sampled by a chain."""

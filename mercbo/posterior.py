@@ -14,7 +14,8 @@ N(0, Sigma - Phi Phi'): white noise for the truncated posterior; for the project
 part of the process above order m, which is independent of theta a priori. No d x d matrix is
 formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
 W0 F' diag(v) F between factors. With windows (`windows.py`), a coefficient has the prior variances
-that it has under each kernel of the sum added up, and so does what the data add to it.
+that it has under each kernel of the sum added up, and so does what the data add to it. What is
+pooled (`pooling.py`) is of order <= 2 itself: its part of a draw is added to the coefficients.
 
 All of this is in the space of the data, N x N, whose factors grow with the results
 (`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
@@ -51,9 +52,10 @@ from mercbo.features import (
     term_count,
 )
 from mercbo.higher import Terms, WithTerms, select
-from mercbo.inference import Data, Hyper, full_factor
+from mercbo.inference import Data, Hyper, diffusions, full_factor
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
+from mercbo.pooling import Pool, PooledCovariance
 from mercbo.prediction import Covariance, Predictor
 from mercbo.samples import (
     GeneralSample,
@@ -64,7 +66,7 @@ from mercbo.samples import (
     QuadraticSample,
     Sample,
 )
-from mercbo.windows import summands
+from mercbo.windows import Summand
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -87,8 +89,9 @@ class Posterior:
         self.data = data
         self.hyper = hyper
         self.kernel = data.kernel
-        # the kernel of all variables, and those of windows where there are any
-        self.summands = summands(self.kernel, hyper.beta, hyper.amplitude, hyper.windows)
+        self.summands = diffusions(self.kernel, hyper)
+        self.pools = [] if hyper.pooling is None else [Pool(self.kernel, hyper.pooling)]
+        self.terms: list[Summand | Pool] = [*self.summands, *self.pools]
         self.w, self.tables = self.summands[0].w, self.summands[0].tables
         self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
         # the amplitude of what is drawn
@@ -100,6 +103,8 @@ class Posterior:
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
         # (D,) the weights of F: of a feature that one kernel does not have another may
         self.base = np.max([each.w for each in self.summands], axis=0)
+        if self.pools:
+            self.base = np.ones_like(self.w)  # what is pooled is a function of psi itself
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
@@ -118,7 +123,8 @@ class Posterior:
         if self.model.terms is None:
             order, windows = self.model.order, self.summands[1:]
             of = [(w, scale), *((each.w, each.scale) for each in windows)]
-            return sum_of(self.kernel.truncated_gram(*each, order, rows, hot) for each in of)
+            drawn = [self.kernel.truncated_gram(*each, order, rows, hot) for each in of]
+            return sum_of([*drawn, *(pool.gram(rows, hot) for pool in self.pools)])
         left = self._kept.products(single(self.kernel, w, rows))
         right = self._kept.products(single_of_hot(self.kernel, w, hot))
         return self.kernel.truncated_gram(w, scale, 2, rows, hot) + scale * left @ right.T
@@ -135,9 +141,7 @@ class Posterior:
         """Covariance of the modelled function: all orders, or only those of the features."""
         if self.model.posterior == "truncated":
             return self._low(rows, hot, self.spread)
-        full = sum_of(
-            each.amplitude * self.kernel.gram(each.tables, rows, hot) for each in self.summands
-        )
+        full = sum_of(each.gram(rows, hot) for each in self.terms)
         if self.model.weights == "hierarchical":
             full += self._low(rows, hot, self.spread) - self._low(rows, hot, 1.0)
         return full
@@ -202,9 +206,10 @@ class Posterior:
     def predictor(self, results: Floats) -> Predictor:
         """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
-        covariances = [
-            Covariance(self.kernel, each.tables, each.amplitude, self.data.hot)
-            for each in self.summands
+        hot = self.data.hot
+        covariances: list[Covariance | PooledCovariance] = [
+            *(Covariance(self.kernel, each.tables, each.amplitude, hot) for each in self.summands),
+            *(PooledCovariance(pool, hot) for pool in self.pools),
         ]
         return Predictor(covariances, self.hyper.mean, self._sigma, alpha)
 
@@ -231,9 +236,7 @@ class Posterior:
     def _variance(self, rows: Rows) -> Floats:
         """(R,): prior variance."""
         if self.model.posterior == "projected" and self.model.weights == "identity":
-            return sum_of(
-                each.amplitude * self.kernel.diagonal(each.tables, rows) for each in self.summands
-            )
+            return sum_of(each.diagonal(rows) for each in self.terms)
         hot = self.kernel.onehot(rows)
         blocks = [
             np.diag(self._covariance(rows[i : i + CHUNK], hot[i : i + CHUNK]))
@@ -314,6 +317,8 @@ class Posterior:
     ) -> Sample:
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
         low = prior + self._data_coefficients(v, self._main_spread, self._pair_spread) + mean
+        for pool in self.pools:
+            low = low + pool.data_coefficients(self.data.hot, v)
         higher = rest_of_higher = None
         if theta is not None:
             told = self.scale * (self._kept_at_data.T @ v)
@@ -389,7 +394,7 @@ class Posterior:
     def _shares(self) -> list[tuple[float, Floats]]:
         """Of each kernel its W0 over that of all variables, and its weights (D,) over those of F:
         the prior variance of a coefficient is their product, that of a pair has two weights."""
-        if len(self.summands) == 1:
+        if len(self.summands) == 1 and not self.pools:
             return [(1.0, self.spread)]
         base = np.maximum(self.base, np.finfo(np.float64).tiny)
         return [(each.scale / self.scale, each.w / base) for each in self.summands]
@@ -412,7 +417,8 @@ class Posterior:
         main = root * np.sqrt(self._main_spread) * rng.standard_normal(d)
         upper = np.triu(rng.standard_normal((d, d)), 1)
         pair = root * np.sqrt(self._pair_spread) * (upper + upper.T)
-        return Coefficients(constant, *self.kernel.symmetrised(main, pair))
+        drawn = Coefficients(constant, *self.kernel.symmetrised(main, pair))
+        return sum((pool.prior_coefficients(rng) for pool in self.pools), drawn)
 
     def _data_coefficients(self, v: Floats, spread: Floats, pairs: Floats) -> Coefficients:
         """Phi' v, as coefficients of F, for prior variances `spread` (D,) and `pairs` (D, D)."""

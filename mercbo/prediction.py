@@ -28,6 +28,7 @@ import numpy as np
 from mercbo.arrays import Floats, Index, Rows
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor
+from mercbo.pooling import PooledCovariance
 
 # Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
 CHUNK = 1024
@@ -97,7 +98,7 @@ class Covariance:
 class Predictor:
     """A Gaussian process whose covariance is the sum of some, given results."""
 
-    covariances: Sequence[Covariance]
+    covariances: Sequence[Covariance | PooledCovariance]
     mean: float
     sigma: Factor
     alpha: Floats  # (N, S)

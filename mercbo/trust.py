@@ -13,8 +13,8 @@ only where the model claims to know something, by what it has learned about the 
 | cost   | -log of the correlation between centre and the same with one variable changed, | (L,)  |
 |        | for each of the kernel's levels; zero at the centre's own                      |       |
 
-The kernel is a product, so costs add up; where it is a sum of products, as with windows
-(`windows.py`), the cost of a change is that under the sum, and costs are added all the same.
+The kernel is a product, so costs add up; where it has further terms, as with windows or pooling
+(`structured.py`), the cost of a change is that under the sum, and costs are added all the same.
 There is no schedule: where the fit says that the landscape is smooth everything is in reach, and
 the lower the fitted correlations are, the fewer changes are; a change in a variable that matters
 little counts for less.
@@ -38,6 +38,7 @@ import numpy as np
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
+from mercbo.samples import neighbours_of
 
 # Minus the log of the least correlation: that of opposite points at the centre of the prior.
 REACH = 2.0
@@ -50,6 +51,8 @@ TRIES, SHARE = 4, 0.4
 # Entries of the distances between failures and results that are held at a time.
 ENTRIES = 1 << 22
 ROUNDING = 1e-9
+# Under a quadratic function, neighbours may even be opposites.
+LEAST_CORRELATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,19 @@ class Trust:
 def _costs(posterior: Posterior, centre: Rows) -> Floats:
     kernel = posterior.kernel
     costs = [_costs_of(kernel, each.tables, centre) for each in posterior.summands]
-    if len(costs) == 1:
+    if len(posterior.terms) == 1:
         return costs[0]
     amplitudes = np.array([each.amplitude for each in posterior.summands])
-    return np.asarray(-np.log(amplitudes @ np.exp(-np.array(costs)) / amplitudes.sum()))
+    shared, there = amplitudes @ np.exp(-np.array(costs)), np.full(kernel.levels, amplitudes.sum())
+    here = amplitudes.sum()
+    for pool in posterior.pools:
+        one = centre[np.newaxis]
+        moved = neighbours_of(kernel, one)
+        shared = shared + pool.gram(moved, kernel.onehot(one))[:, 0]
+        there = there + pool.diagonal(moved)
+        here = here + pool.diagonal(one)[0]
+    correlation = np.clip(shared / np.sqrt(here * there), LEAST_CORRELATION, 1.0)
+    return np.asarray(-np.log(correlation))
 
 
 def _costs_of(kernel: Kernel, tables: Sequence[Floats], centre: Rows) -> Floats:

@@ -10,7 +10,7 @@ the kernel of all variables, and one for each of C windows, which are spread eve
 variables in the order in which the space lists them. A window sees a variable the less, the farther
 it is from the window's centre. Every term is a diffusion kernel, with the Mercer features of
 `features.py`: those of order 2 still make a quadratic function of bits, in which neighbours have
-more variance than others. Whether there are windows is a matter of evidence (`windowed.py`).
+more variance than others. Whether there are windows is a matter of evidence (`structured.py`).
 
 | symbol | meaning                                                                    | shape  |
 |--------|----------------------------------------------------------------------------|--------|
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercbo.arrays import Floats
+from mercbo.arrays import Floats, Rows
 from mercbo.kernel import Kernel
 
 # Every second variable has a window, more in short spaces and fewer in long ones. (On contamination
@@ -50,10 +50,19 @@ class Summand:
     """One diffusion kernel of the sum."""
 
     def __init__(self, kernel: Kernel, beta: Floats, amplitude: float) -> None:
+        self.kernel = kernel
         self.amplitude = amplitude
         self.tables = kernel.log_tables(beta)
         self.w = kernel.weights(beta)  # (D,)
         self.scale = float(amplitude * np.exp(kernel.log_scale(self.w)))  # its W0
+
+    def gram(self, rows: Rows, hot: Floats) -> Floats:
+        """(A, B): of rows with one-hot rows."""
+        return np.asarray(self.amplitude * self.kernel.gram(self.tables, rows, hot))
+
+    def diagonal(self, rows: Rows) -> Floats:
+        """(A,): of each row with itself."""
+        return np.asarray(self.amplitude * self.kernel.diagonal(self.tables, rows))
 
 
 def count(kernel: Kernel) -> int:

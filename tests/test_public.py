@@ -29,7 +29,7 @@ LAYERS = [
     "limits", "moves", "backend", "variables", "encoding", "constraints",
     "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
     "averaging", "interactions", "features", "higher", "reduction", "linalg",
-    "warp", "windows", "inference", "windowed",
+    "warp", "windows", "pooling", "inference", "structured",
     "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
     "entropy", "bound", "scores",
     "quadratic", "design", "trust", "acquisition", "history", "observations",
