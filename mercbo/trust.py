@@ -139,16 +139,22 @@ def _costs_of(kernel: Kernel, tables: Sequence[Floats], centre: Rows) -> Floats:
 # -- failures ----------------------------------------------------------------------------------
 
 
-def radius(worked: Rows, failed: Rows, designed: int) -> int:
+def radius(worked: Rows, failed: Rows, designed: int, *, answered: int | None = None) -> int:
     """In how many variables a point may differ from what has worked: all, or half as many as long
     as hardly any point that was tried at the larger distance worked.
 
     The first `designed` results are no tries: whoever told them may have known that they work.
+    That cannot be said of those that were asked for, nor where failures were told unasked as well.
+    `answered` is how many of all results and failures were asked for, where that is known.
     """
     changes = int(worked.shape[1])
     if len(failed) == 0 or len(worked) == 0:
         return changes
-    tried = range(min(designed, len(worked)), len(worked))
+    known = min(designed, len(worked))
+    if answered is not None:
+        unasked = len(worked) + len(failed) - answered
+        known = 0 if len(failed) > answered else min(known, max(unasked, 0))
+    tried = range(max(known, 1), len(worked))  # the first is at no distance from another
     near = np.append(nearest(failed, worked), [_before(worked, i) for i in tried])
     works = np.arange(len(near)) >= len(failed)
     while changes > 1:

@@ -183,6 +183,24 @@ def test_what_works_at_a_distance_keeps_the_radius() -> None:
     assert radius(worked, failed, 1) == 16
 
 
+def test_a_design_that_mostly_works_keeps_the_radius() -> None:
+    """Of 20 points of a design 16 worked: those that did count as well as those that did not."""
+    alike = np.repeat(np.arange(20)[:, np.newaxis], 16, axis=1)
+    worked, failed = alike[:16], alike[16:]
+    assert radius(worked, failed, 16, answered=20) == 16
+    # told unasked, 4 failures among them: whoever told these did not choose what works
+    assert radius(worked, failed, 16, answered=0) == 16
+    # told unasked, and all that were asked for failed: of what works, nothing was tried
+    assert radius(worked, failed, 16, answered=4) == 8
+    # half of the results were asked for, with the failures
+    assert radius(worked, failed, 16, answered=12) == 16
+
+
+def test_a_design_that_mostly_fails_does_not() -> None:
+    alike = np.repeat(np.arange(20)[:, np.newaxis], 16, axis=1)
+    assert radius(alike[:5], alike[5:], 5, answered=20) == 8
+
+
 def test_nearest_counts_the_variables_that_differ() -> None:
     rng = np.random.default_rng(0)
     rows, others = rng.integers(0, 3, (7, 5)), rng.integers(0, 3, (4, 5))
