@@ -284,7 +284,8 @@ class Batch:
         changes = history.rows.shape[1]
         if asking.tools.model.failures == "learn":
             failed = history.stack(history.failed)
-            changes = radius(history.rows, failed, asking.tools.n_initial)
+            answered = self.number - len(self.rows) - len(history.pending)
+            changes = radius(history.rows, failed, asking.tools.n_initial, answered=answered)
         if changes < history.rows.shape[1]:
             log.debug("most points fail: draws are minimised within %d changes", changes)
             return Trust.within(changes, centres[0], asking.tools.kernel)
