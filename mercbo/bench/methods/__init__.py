@@ -45,6 +45,7 @@ OURS = {
     "mercbo-no-refine": "no-refine",
     "mercbo-no-warp": "no-warp",
     "mercbo-no-windows": "no-windows",
+    "mercbo-no-pooling": "no-pooling",
     "mercbo-map": "map",
     "mercbo-annealing": "annealing",
 }

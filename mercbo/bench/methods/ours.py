@@ -35,6 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no-refine": {"model": Model(refine=False)},
     "no-warp": {"model": Model(warp="none")},
     "no-windows": {"model": Model(windows="none")},
+    "no-pooling": {"model": Model(pooling="none")},
     "map": {"model": Model(inference="map")},
     "annealing": {"backend": "annealing"},
 }
