@@ -29,8 +29,9 @@ It differs from the model of `inference.py` in this:
   slope is small already, w_j being w_1^(lam_j / lam_1). A Metropolis step after each move of the
   chain chooses p: the coordinates z mean the same under each.
 - The mean is integrated over (its variance is `scale`, about 1), not fitted.
-- It has no windows (`windows.py`), also where the optimizer's has: effects and interactions are the
-  same things, but predictions of single points may be worse than the optimizer's.
+- It has no further terms (`structured.py`), also where the optimizer's has: effects and
+  interactions are the same things, but predictions of single points may be worse than the
+  optimizer's.
 """
 
 from __future__ import annotations

@@ -135,15 +135,22 @@ class Coefficients:
     constant: float
     main: Floats  # (D,)
     pair: Floats  # (D, D), symmetric
+    inside: bool = False  # whether there are pairs inside a factor
 
     def __add__(self, other: Coefficients) -> Coefficients:
         return Coefficients(
-            self.constant + other.constant, self.main + other.main, self.pair + other.pair
+            self.constant + other.constant,
+            self.main + other.main,
+            self.pair + other.pair,
+            self.inside or other.inside,
         )
 
     def __sub__(self, other: Coefficients) -> Coefficients:
         return Coefficients(
-            self.constant - other.constant, self.main - other.main, self.pair - other.pair
+            self.constant - other.constant,
+            self.main - other.main,
+            self.pair - other.pair,
+            self.inside or other.inside,
         )
 
     def value(self, singles: Floats) -> Floats:

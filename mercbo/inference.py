@@ -216,7 +216,8 @@ class Fit:
     cold: int
     # the name of the output warp, None where there is none
     warp: str | None = None
-    # how much data was seen when warp and windows were chosen; None: as much as by the cold fit
+    # how much data was seen when the warp and the terms of the kernel were chosen; None: as much as
+    # by the cold fit
     chosen: int | None = None
     # the step size of a chain, None where there is none
     step: float | None = None
@@ -234,7 +235,7 @@ class Fit:
         return size >= COLD_GROWTH * self.cold or size < self.seen
 
     def is_open(self, size: int) -> bool:
-        """Whether so many results call for another choice of warp and windows, likewise."""
+        """Whether so many results call for another choice of warp and terms, likewise."""
         chosen = self.cold if self.chosen is None else self.chosen
         return size >= COLD_GROWTH * chosen or size < self.seen
 

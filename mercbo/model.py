@@ -14,7 +14,16 @@ from mercbo.errors import SettingError, choose
 from mercbo.inference import PLAIN, Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
 from mercbo.interactions import Stated, checked
 from mercbo.slicing import fit_slice
-from mercbo.structured import POOLING, WINDOWS, Kinds, chart_of, fit_warm, kinds_of, with_structure
+from mercbo.structured import (
+    POOLING,
+    WINDOWS,
+    Kinds,
+    chart_of,
+    fit_warm,
+    kinds_of,
+    with_structure,
+    worth_pooling,
+)
 from mercbo.warp import LOGS, NAMES
 
 log = logging.getLogger(__name__)
@@ -164,23 +173,25 @@ class Model:
         grown = previous is None or previous.is_open(len(data))
         due = grown or is_strained(data.warped(name).y)
         before = previous.hypers[0] if previous and not previous.hypers[0].is_plain else None
+        chain = previous
         if previous is not None and before is not None:
             if not due:
                 warm = fit_warm(data.warped(name), previous)
                 return self._sampled(data.warped(name), warm, previous, rng)
             previous = replace(previous, hypers=(before.plain,))
-        fitted, chain = self._fit(data.warped(name), previous, rng), previous
+        fitted = self._fit(data.warped(name), previous, rng)
         if self.warp == "learn" and due:
             # robust families are tried only where there are wild results
             names = NAMES if is_strained(data.y) else LOGS
-            name = likeliest(data, fitted.hypers[0], names)
+            name = likeliest(data, fitted.hypers[0], names, pooled=POOLING in self.learned)
             if name != was:
                 fitted, chain = self._fit(data.warped(name), None, rng), None
         again = grown or name != was
         if again:
             fitted = with_structure(data.warped(name), fitted, before, self.learned)
-        elif before is not None:
-            fitted = fit_warm(data.warped(name), replace(fitted, hypers=(before,)))
+        elif previous is not None and before is not None:
+            stale = replace(fitted, hypers=(before,), seen=previous.seen)
+            fitted = fit_warm(data.warped(name), stale)
         fitted = self._sampled(data.warped(name), fitted, chain, rng)
         chosen = len(data) if again or previous is None else previous.chosen
         return replace(fitted, warp=name, chosen=chosen)
@@ -216,20 +227,28 @@ class Model:
         return asdict(self)
 
 
-def likeliest(data: Data, hyper: Hyper, names: Sequence[str]) -> str | None:
+def likeliest(
+    data: Data, hyper: Hyper, names: Sequence[str], *, pooled: bool = False
+) -> str | None:
     """The output warp with the most evidence, none or one of `names`, by fits that start at
-    `hyper`."""
+    `hyper`. Where results may be `pooled`, also by what that explains: a quadratic function of
+    counts is none any more behind a logarithm."""
     tried = {name: data.warped(name).for_screening() for name in (None, *names)}
     # where too many results are the same, a warp is none
     tried = {name: warped for name, warped in tried.items() if warped.warp.name == name}
     start = pack(data.kernel, hyper)
     reached = {name: log_evidence(tried[name], start, WARP_SCREENING) for name in tried}
 
-    def gain(name: str | None) -> float:
-        return reached[name][0] - tried[name].warp.cost(len(tried[name]))
+    worth = dict.fromkeys(tried, 0.0)
 
-    for name in sorted(tried, key=gain, reverse=True)[:WARP_FINALISTS]:
+    def gain(name: str | None) -> float:
+        return reached[name][0] + worth[name] - tried[name].warp.cost(len(tried[name]))
+
+    finalists = sorted(tried, key=gain, reverse=True)[:WARP_FINALISTS]
+    for name in finalists:
         reached[name] = log_evidence(tried[name], reached[name][1], WARP_ITERATIONS)
+    for name in dict.fromkeys((None, *finalists)) if pooled else ():
+        worth[name] = worth_pooling(tried[name], reached[name][1], WARP_ITERATIONS)
     best = max(tried, key=gain)
     log.debug("evidence of warps: %s; %s is chosen", {n: gain(n) for n in tried}, best)
     return best

@@ -34,7 +34,7 @@ from mercbo.arrays import Floats, Index, Rows
 from mercbo.features import Coefficients
 from mercbo.kernel import Kernel, Part
 
-# Two variables have their difference in common with nobody.
+# What two variables have in common is not told from what each of them does.
 FEWEST_ALIKE = 3
 # Of a long path only slow modes say what its values have in common.
 MOST_MODES = 16
@@ -64,7 +64,7 @@ class Coordinates:
             (part, np.flatnonzero(kernel.alike[part.variables] == group))
             for part in kernel.parts
             for group in np.unique(kernel.alike[part.variables])
-            if part.features.size
+            if part.features.size and is_centred(part)
         ]
         found = [(part, members) for part, members in found if len(members) >= FEWEST_ALIKE]
         weights = [mode_weights(part) for part, _ in found]
@@ -83,6 +83,12 @@ class Coordinates:
     @property
     def count(self) -> int:
         return int(self.step.shape[1])
+
+
+def is_centred(part: Part) -> bool:
+    """Whether features have mean zero over the values: those of a binary code have it where no
+    codeword is left over."""
+    return part.factors.shape[1] == 1 or part.size & (part.size - 1) == 0
 
 
 def mode_weights(part: Part) -> Floats:
@@ -104,7 +110,7 @@ class Pool:
     def of(self, similarity: Floats) -> Floats:
         """The covariance by S."""
         p, q = self.pooling.linear, self.pooling.curved
-        return np.asarray(p * similarity + q * similarity**2)
+        return np.asarray(similarity * (p + q * similarity))
 
     def totals(self, hot: Floats) -> Floats:
         """u of one-hot rows."""
@@ -126,14 +132,14 @@ class Pool:
         count, mix = self.coordinates.count, self.coordinates.mix
         linear = np.sqrt(self.pooling.linear) * rng.standard_normal(count)
         curved = np.sqrt(self.pooling.curved) * rng.standard_normal((count, count))
-        return Coefficients(0.0, mix @ linear, mix @ (curved + curved.T) @ mix.T)
+        return Coefficients(0.0, mix @ linear, mix @ (curved + curved.T) @ mix.T, inside=True)
 
     def data_coefficients(self, hot: Floats, v: Floats) -> Coefficients:
         """The covariance with one-hot rows (N, L), times the weights `v` (N,)."""
         totals, mix = self.totals(hot), self.coordinates.mix
         linear = self.pooling.linear * (totals.T @ v)
         curved = 2.0 * self.pooling.curved * ((totals * v[:, np.newaxis]).T @ totals)
-        return Coefficients(0.0, mix @ linear, mix @ curved @ mix.T)
+        return Coefficients(0.0, mix @ linear, mix @ curved @ mix.T, inside=True)
 
 
 @dataclass(frozen=True)

@@ -171,10 +171,11 @@ def quadratic_neighbours(
     fields = coefficients.main + singles @ coefficients.pair  # (P, D)
     out = np.repeat(coefficients.value(singles)[:, np.newaxis], kernel.levels, axis=1)
     for part, psi, here, change in changes(kernel, w, fields, rows):
-        own = coefficients.pair[part.features[:, :, np.newaxis], part.features[:, np.newaxis]]
-        if own.any():  # bits of one variable that move together, or a variable that is pooled
+        # bits of one variable that move together, or a variable that is pooled
+        if part.factors.shape[1] > 1 or coefficients.inside:
+            own = coefficients.pair[part.features[:, :, np.newaxis], part.features[:, np.newaxis]]
             step = psi - here[:, :, np.newaxis, :]  # (P, v, k, d)
-            change = change + 0.5 * np.einsum("pvkd,vde,pvke->pvk", step, own, step)
+            change = change + 0.5 * np.einsum("pvkd,pvkd->pvk", step @ own, step)
         out[:, part.levels] += change
     return out
 

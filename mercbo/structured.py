@@ -60,7 +60,7 @@ SD = 1.5
 COST = 3.0
 # Neighbours of fewer variables are most of the space; with more, a fit takes too long.
 FEWEST, MOST = 6, 100
-# Fewer results than this say nothing of neighbours.
+# Fewer results than this say nothing of neighbours or of what variables have in common.
 LEAST_RESULTS = 10
 # A density with windows takes some ten times as long as one without: so many results at most, the
 # better half of them, decide which terms there are, and so many are fitted with windows then.
@@ -273,6 +273,8 @@ def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = 
     reached = [climb(tried, z, SCREENING) for z in (pack(kernel, plain.hypers[0]), cold)]
     level, z = climb(tried, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     taken: Kinds = ()
+    if not np.isfinite(level):
+        return plain
     for kind in reversed(kinds):
         more = tuple(each for each in KINDS if each is kind or each in taken)
         begin = [_begin(kernel, z, taken, more), _begin(kernel, cold, (), more)]
@@ -287,6 +289,17 @@ def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = 
     hyper = unpacked(kernel, z, 0.0, taken)
     found_fit = replace(plain, hypers=(hyper,), seen=len(data))
     return refitted(data, found_fit) if len(tried) < len(data) else with_best_mean(data, found_fit)
+
+
+def worth_pooling(data: Data, start: Floats, iterations: int) -> float:
+    """By how much the log density near `start`, plain coordinates, is higher with pooling than
+    without, beyond its cost; 0 where it is not."""
+    if not possible(data, (POOLING,)):
+        return 0.0
+    plain, _ = climb(data, start, iterations)
+    pooled, _ = climbed(data, np.append(start, POOLING.start), iterations, (POOLING,))
+    gain = pooled - plain - COST
+    return float(gain) if np.isfinite(plain) and gain > 0 else 0.0
 
 
 def _begin(kernel: Kernel, z: Floats, taken: Kinds, kinds: Kinds) -> Floats:

@@ -37,8 +37,8 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
 from mercbo.kernel import Kernel
+from mercbo.pooling import PooledCovariance
 from mercbo.posterior import Posterior
-from mercbo.samples import neighbours_of
 
 # Minus the log of the least correlation: that of opposite points at the centre of the prior.
 REACH = 2.0
@@ -117,11 +117,10 @@ def _costs(posterior: Posterior, centre: Rows) -> Floats:
     amplitudes = np.array([each.amplitude for each in posterior.summands])
     shared, there = amplitudes @ np.exp(-np.array(costs)), np.full(kernel.levels, amplitudes.sum())
     here = amplitudes.sum()
+    one, levels = centre[np.newaxis], np.arange(kernel.levels)
     for pool in posterior.pools:
-        one = centre[np.newaxis]
-        moved = neighbours_of(kernel, one)
-        shared = shared + pool.gram(moved, kernel.onehot(one))[:, 0]
-        there = there + pool.diagonal(moved)
+        cross, own = PooledCovariance(pool, kernel.onehot(one)).around(one, 0 * levels, levels)
+        shared, there = shared + cross[:, 0], there + own
         here = here + pool.diagonal(one)[0]
     correlation = np.clip(shared / np.sqrt(here * there), LEAST_CORRELATION, 1.0)
     return np.asarray(-np.log(correlation))

@@ -74,6 +74,9 @@ def test_variables_are_alike_that_have_the_same_values() -> None:
     ordered = {f"o{i}": Ordinal(LETTERS) for i in range(3)}
     assert Coordinates.of(kernel_of(Space({**words, **ordered}))).count == 4
     assert not is_poolable(kernel_of(Space(other)))
+    # a binary code with codewords left over has features whose mean is not zero
+    coded = {f"c{i}": Categorical(range(5), encoding="binary") for i in range(4)}
+    assert not is_poolable(kernel_of(Space(coded)))
 
 
 def test_a_long_path_has_its_slow_modes_and_a_large_alphabet_is_not_pooled() -> None:

@@ -355,3 +355,31 @@ def test_a_batch_is_the_same_with_workers(function, found) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
         assert processes.ask(10, executor=executor) == batch
     assert found(alone) is not None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_warp_is_chosen_together_with_pooling(seed: int) -> None:
+    """A square of a count is skewed, so a logarithm fits it better alone; pooled it is quadratic as
+    it is, and the first suggestion is as good as any."""
+    space = Space.binary(40)
+    rows = np.random.default_rng(seed).integers(0, 2, (60, 40))
+    opt = Optimizer(space, seed=seed)
+    opt.tell(space.points(rows), ((rows.sum(axis=1) - 14.0) ** 2).tolist())
+    assert abs(sum(opt.ask().values()) - 14) <= 1
+    assert opt._surrogate.fit.warp is None
+
+
+def test_a_strained_fit_with_pooling_goes_on() -> None:
+    """A wild result that no warp may mend: the chain is not begun anew, and what is pooled is
+    fitted to what came."""
+    model, cost = Model(warp="none"), alike(1)
+    fit = model.fit(results(cost, 100), None, rng=np.random.default_rng(0))
+    assert fit.hypers[0].pooling is not None
+    for size in (108, 116):
+        data = results(cost, size)
+        y = data.y.copy()
+        y[107] = 1e3
+        wild = Data(data.kernel, data.rows, (y - y.mean()) / y.std())
+        before, fit = fit, model.fit(wild, fit, rng=np.random.default_rng(size))
+        assert fit.hypers[0].pooling not in (None, before.hypers[0].pooling)
+        assert fit.hypers[1:5] == before.hypers[3:]
