@@ -135,11 +135,12 @@ def _yaml(text: str) -> object:
     try:
         depth = 0
         for event in yaml.parse(text, Loader=loader):
-            line = event.start_mark.line + 1
+            mark, tag = event.start_mark, getattr(event, "tag", None)
+            line = mark.line + 1 if mark else 1  # what is parsed from a text has marks
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 raise SpaceError(f"line {line}: anchors and aliases (& and *) are not allowed here")
-            if getattr(event, "tag", None):
-                raise SpaceError(f"line {line}: the tag {event.tag!r} is not allowed here")
+            if tag:
+                raise SpaceError(f"line {line}: the tag {tag!r} is not allowed here")
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
