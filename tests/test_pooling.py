@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.moments import exact_moments
+from support.neighbours import check_neighbours
 
 from mercbo import Binary, Categorical, Integer, Model, Optimizer, Ordinal, Space
 from mercbo.encoding import Encoding
@@ -13,7 +14,6 @@ from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.pooling import MOST_COORDINATES, MOST_MODES, Coordinates, Pool, Pooling, is_poolable
 from mercbo.posterior import Posterior
-from mercbo.samples import neighbours_of
 from mercbo.trust import Trust
 from mercbo.windows import Windows
 
@@ -134,18 +134,8 @@ def test_law_2_the_quadratic_form_is_the_drawn_function(state, space: Space) -> 
 
 def test_neighbours_are_as_if_each_were_looked_at(state, space: Space) -> None:
     data, hyper = state
-    kernel, posterior = data.kernel, Posterior(Model(), data, hyper)
     rows = space.sample_rows(4, rng=np.random.default_rng(3))
-    moved = neighbours_of(kernel, rows)
-    sample = posterior.draw(rng=np.random.default_rng(4))
-    np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved))
-    predictor = posterior.predictor(data.y[:, np.newaxis])
-    which, level = np.divmod(np.arange(len(moved)), kernel.levels)
-    for found, wanted in zip(
-        predictor.around(rows, which, level), posterior.means(moved, data.y[:, np.newaxis]),
-        strict=True,
-    ):  # fmt: skip
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    check_neighbours(Posterior(Model(), data, hyper), rows)
 
 
 def test_a_state_survives_a_file(state) -> None:

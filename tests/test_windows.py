@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.moments import exact_moments
+from support.neighbours import check_neighbours
 
 from mercbo import Binary, Categorical, Integer, Model, Ordinal, Space
 from mercbo.encoding import Encoding
@@ -12,7 +13,6 @@ from mercbo.features import mercer, mercer_terms, single
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.posterior import Posterior
-from mercbo.samples import neighbours_of
 from mercbo.windows import Windows, contrasts, count, distances, sight, summands
 
 SPACES = {
@@ -101,18 +101,8 @@ def test_paths_have_the_mean_of_the_process(space: Space, make_data) -> None:
 
 def test_neighbours_are_as_if_each_were_looked_at(space: Space, make_data) -> None:
     data, hyper = setting(space, make_data)
-    kernel, posterior = data.kernel, Posterior(Model(), data, hyper)
     rows = space.sample_rows(4, rng=np.random.default_rng(3))
-    moved = neighbours_of(kernel, rows)
-    sample = posterior.draw(rng=np.random.default_rng(4))
-    np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved))
-    predictor = posterior.predictor(data.y[:, np.newaxis])
-    which, level = np.divmod(np.arange(len(moved)), kernel.levels)
-    for found, wanted in zip(
-        predictor.around(rows, which, level), posterior.means(moved, data.y[:, np.newaxis]),
-        strict=True,
-    ):  # fmt: skip
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    check_neighbours(Posterior(Model(), data, hyper), rows)
 
 
 @pytest.mark.parametrize(("values", "contrast"), [(16, 1e-3), (32, 0.2), (50, 0.25)])
