@@ -345,6 +345,7 @@ def test_law_6_a_run_goes_on_as_it_would_have(function, found, tmp_path) -> None
         again.tell(other, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "found"), [(chain, windows_of), (alike, pooling_of)])
 def test_a_batch_is_the_same_with_workers(function, found) -> None:
     space, cost = Space.binary(STAGES), function(1)
