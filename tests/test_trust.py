@@ -201,6 +201,17 @@ def test_a_design_that_mostly_fails_does_not() -> None:
     assert radius(alike[:5], alike[5:], 5, answered=20) == 8
 
 
+def test_an_optimizer_says_which_results_it_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Its own design of 20 worked in 16 of 20 cases: that is no reason to stay near."""
+    space = Space({f"s{i}": Categorical(range(20)) for i in range(8)})
+    opt = Optimizer(space, seed=0, n_initial=16)
+    points = opt.ask(20)
+    opt.tell(points, [None if i % 5 == 4 else float(sum(p.values())) for i, p in enumerate(points)])
+    with caplog.at_level("DEBUG", "mercbo.asking"):
+        opt.ask()
+    assert not [line for line in caplog.messages if line.startswith("most points fail")]
+
+
 def test_nearest_counts_the_variables_that_differ() -> None:
     rng = np.random.default_rng(0)
     rows, others = rng.integers(0, 3, (7, 5)), rng.integers(0, 3, (4, 5))
