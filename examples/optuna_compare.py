@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import optuna
 
+from mercbo.domain.variables import Variable
 from mercbo.optuna import MercboSampler
 from mercbo.problems import Problem, make
-from mercbo.variables import Variable
 
 PROBLEMS = {
     "contamination": "contamination control, 25 bool",

@@ -7,8 +7,7 @@
 >>> opt.tell(point, 3.2)
 """
 
-from mercbo.campaign import Evaluation, Failure, Result
-from mercbo.constraints import (
+from mercbo.domain.constraints import (
     AllDifferent,
     AtLeast,
     AtMost,
@@ -19,7 +18,15 @@ from mercbo.constraints import (
     Tied,
     Where,
 )
-from mercbo.driver import maximize, minimize
+from mercbo.domain.symmetry import (
+    CyclicShift,
+    Flip,
+    Permutation,
+    Reversal,
+    ReverseComplement,
+    Symmetry,
+)
+from mercbo.domain.variables import Binary, Categorical, Integer, Ordinal, Point
 from mercbo.errors import (
     BackendError,
     MercboError,
@@ -31,20 +38,13 @@ from mercbo.errors import (
     SpaceExhausted,
     StateError,
 )
+from mercbo.loop.campaign import Evaluation, Failure, Result
+from mercbo.loop.driver import maximize, minimize
 from mercbo.model import Model
-from mercbo.observations import Observation, Prediction
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
+from mercbo.record.observations import Observation, Prediction
 from mercbo.space import Space
-from mercbo.symmetry import (
-    CyclicShift,
-    Flip,
-    Permutation,
-    Reversal,
-    ReverseComplement,
-    Symmetry,
-)
-from mercbo.variables import Binary, Categorical, Integer, Ordinal, Point
 
 __version__ = "0.1.0"
 

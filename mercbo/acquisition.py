@@ -3,9 +3,9 @@
 | acquisition | what is descended (the *score*)                                              |
 |-------------|------------------------------------------------------------------------------|
 | "thompson"  | the draw's sampled function of all orders: the draw is the acquisition       |
-| "ei"        | minus log expected improvement (`improvement.py`)                            |
-| "mes"       | minus log information about the lowest value (`entropy.py`)                  |
-| "lcb"       | a lower confidence bound (`bound.py`)                                        |
+| "ei"        | minus log expected improvement (`asking/improvement.py`)                     |
+| "mes"       | minus log information about the lowest value (`asking/entropy.py`)           |
+| "lcb"       | a lower confidence bound (`asking/bound.py`)                                 |
 
 The draw's quadratic problem goes to the backend; its answers, repaired and polished, and the best
 points measured so far are where descent on the score starts. Every step keeps to the feasible
@@ -25,12 +25,12 @@ import numpy as np
 
 from mercbo import backend
 from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
-from mercbo.feasible import Feasible, mend
+from mercbo.asking.trust import Trust
+from mercbo.domain.feasible import Feasible, mend
+from mercbo.domain.region import Region
+from mercbo.drawing.samples import Sample
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
-from mercbo.region import Region
-from mercbo.samples import Sample
-from mercbo.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,8 @@ PAIRED, FIRST_MOVES = 6, 48
 # none had a lower value a pair of moves away.
 FREE_PAIRED, FREE_FIRST_MOVES = 2, 24
 RELATIVE_GAIN = 1e-12
+# Levels from which on a space with no more rows than levels is looked at row by row.
+MANY_LEVELS = 64
 # Rows of a table that are looked at together.
 CHUNK = 4096
 
@@ -140,10 +142,13 @@ def lowest_of(
 
 
 def is_short(feasible: Feasible, seen: int) -> bool:
-    """Whether all that is left of a listed space is looked at, row by row: of a table, and where
-    more than half was seen, so that the minima that the backend finds are mostly old."""
-    listed = feasible.listed
-    return feasible.region.table is not None or (listed is not None and 2 * seen > len(listed))
+    """Whether all that is left of a listed space is looked at, row by row: of a table, where more
+    than half was seen, so that the minima that the backend finds are mostly old, and where there
+    are no more rows than many levels: a problem of so many bits would take far longer."""
+    listed, levels = feasible.listed, len(feasible.region.open)
+    if listed is None or feasible.region.table is not None:
+        return feasible.region.table is not None
+    return 2 * seen > len(listed) or len(listed) <= levels >= MANY_LEVELS
 
 
 def best_spare(

@@ -25,7 +25,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from mercbo.arrays import Bits, Index, Mask, Rows
-from mercbo.variables import Value, Variable
+from mercbo.domain.variables import Value, Variable
 
 Label: TypeAlias = tuple[str, Value]
 Code: TypeAlias = Literal["none", "bit", "one-hot", "binary"]

@@ -7,9 +7,9 @@
 | q      | a point's bits in some encoding                                          | (B,)   |
 
 A function of order <= 2 is  f = constant + F . main + F pair F' / 2  with `pair` symmetric and, but
-for what is pooled (`pooling.py`), zero between features of one factor. Any function of a variable
-is affine in its bits, so F is affine in q and f is quadratic in q, for every kind of variable
-(paper, eqs. 13 to 16).
+for what is pooled (`kernels/pooling.py`), zero between features of one factor. Any function of a
+variable is affine in its bits, so F is affine in q and f is quadratic in q, for every kind of
+variable (paper, eqs. 13 to 16).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Encoding
-from mercbo.interactions import Stated, between_variables
 from mercbo.kernel import Kernel
+from mercbo.kernels.interactions import Stated, between_variables
 
 
 def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:

@@ -9,7 +9,7 @@ error^2 for a result of known error (`Data.error`), the fitted noise for every o
 | "map"     | the best of several L-BFGS fits with the analytic gradient                     |
 | "hmc"     | a few samples by Hamiltonian Monte Carlo from the same density                 |
 | "auto"    | "hmc" while results and factors are few, else "map" (`model.py`)               |
-| "slice"   | univariate slice sampling with COMBO's priors, as the paper does (`slicing.py`) |
+| "slice"   | slice sampling with COMBO's priors, as the paper does (`fitting/slicing.py`)   |
 
 Density of "map" and "hmc", over z = (log c_1 .. log c_n, log amplitude, log noise), c the
 contrast of `kernel.py`:
@@ -22,7 +22,7 @@ contrast of `kernel.py`:
 - mean ~ N(0, 1), taken at its best value given the rest.
 
 Where neighbours act together, or like variables do alike, the kernel has more terms, and z more
-coordinates (`structured.py`).
+coordinates (`fitting/structured.py`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, sum_of
+from mercbo.fitting.warp import IDENTITY, Warp, as_name
 from mercbo.kernel import Kernel
+from mercbo.kernels.pooling import Pool, Pooling
+from mercbo.kernels.windows import Summand, Windows, summands
 from mercbo.linalg import Factor, Factors, cholesky
-from mercbo.pooling import Pool, Pooling
-from mercbo.warp import IDENTITY, Warp, as_name
-from mercbo.windows import Summand, Windows, summands
 
 log = logging.getLogger(__name__)
 
@@ -447,11 +447,16 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
     return replace(hyper, mean=best_mean(full_factor(data, hyper), data.y))
 
 
-def full_factor(data: Data, hyper: Hyper) -> Factor:
-    """The factor of the covariance of what is observed, of all orders."""
-    added: list[Summand | Pool] = [*diffusions(data.kernel, hyper)]
-    if hyper.pooling is not None:
-        added.append(Pool(data.kernel, hyper.pooling))
+def terms_of(kernel: Kernel, hyper: Hyper) -> list[Summand | Pool]:
+    """All that the kernel is the sum of."""
+    pools = [] if hyper.pooling is None else [Pool(kernel, hyper.pooling)]
+    return [*diffusions(kernel, hyper), *pools]
+
+
+def full_factor(data: Data, hyper: Hyper, terms: Sequence[Summand | Pool] | None = None) -> Factor:
+    """The factor of the covariance of what is observed, of all orders; `terms` are those of the
+    kernel, where they are known."""
+    added = terms_of(data.kernel, hyper) if terms is None else terms
 
     def covariance(part: slice) -> Floats:
         return sum_of(each.gram(data.rows[part], data.hot[: part.stop]) for each in added)

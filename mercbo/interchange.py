@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercbo.domain.variables import Point
 from mercbo.errors import PointError, SettingError, choose
 from mercbo.quadratic import Draw
-from mercbo.variables import Point
 
 if TYPE_CHECKING:
     import dimod
@@ -48,7 +48,7 @@ def dumps(draw: Draw, format: str) -> str:
     write: dict[str, Callable[[Draw], str]] = {
         "coo": _coo, "qubo": _qubo, "json": _json, "lp": _lp,
     }  # fmt: skip
-    return write[choose("format", format, FORMATS)](draw)
+    return write[choose("format", format, FORMATS)](_checked(draw))
 
 
 def loads(text: str, format: str) -> dimod.BinaryQuadraticModel | dimod.ConstrainedQuadraticModel:
@@ -73,12 +73,37 @@ def read(
 
 def decode(draw: Draw, bits: Sequence[int], *, format: str = "coo") -> Point | None:
     """The point of an answer: zeros and ones in the order of the file. None where they mean no
-    feasible point."""
-    model = draw.cqm if choose("format", format, FORMATS) == "lp" else draw.bqm
+    feasible point.
+
+    An answer by labels, such as ``sampleset.first.sample``, is for ``draw.decode``.
+    """
+    of_lp = choose("format", format, FORMATS) == "lp"
+    model = _checked(draw).cqm if of_lp else _checked(draw).bqm
     labels = list(model.variables)
-    if len(bits) != len(labels):
-        raise PointError(f"{len(bits)} bits came, the model has {len(labels)}")
-    return draw.decode(dict(zip(labels, bits, strict=True)))
+    return draw.decode(dict(zip(labels, _row(bits, len(labels)), strict=True)))
+
+
+def _checked(draw: object) -> Draw:
+    if not isinstance(draw, Draw):
+        raise SettingError(
+            f"draw: {type(draw).__name__} came, a Draw was wanted, as opt.draw() gives"
+        )
+    return draw
+
+
+def _row(bits: object, count: int) -> list[float]:
+    try:
+        row = np.asarray(bits, dtype=np.float64)
+    except (TypeError, ValueError):  # no numbers
+        row = np.empty((0, 0))
+    if row.ndim != 1:
+        raise PointError(
+            f"bits: {type(bits).__name__} came, a row of {count} zeros and ones was wanted; "
+            "draw.decode takes a sample by its labels, such as sampleset.first.sample"
+        )
+    if len(row) != count:
+        raise PointError(f"{len(row)} bits came, the model has {count}")
+    return list(row.tolist())
 
 
 def _format_of(path: str | os.PathLike[str]) -> str:

@@ -66,6 +66,7 @@ class Part:
     | lam       | eigenvalue of each feature                            | (d,)      |
     | psi       | value of each feature at each value of the variable   | (k, d)    |
     | owner     | which of the variable's factors a feature belongs to  | (d,)      |
+    | places    | where each value stands among those of its graph      | (k,)      |
     """
 
     graph: str
@@ -77,6 +78,7 @@ class Part:
     lam: Floats
     psi: Floats
     owner: Index
+    places: Index
 
     @property
     def is_long(self) -> bool:
@@ -123,6 +125,7 @@ class Kernel:
                     lam=lam,
                     psi=psi,
                     owner=owner,
+                    places=np.arange(k),
                 )
             )
             n, levels, features = n + v * f, levels + v * k, features + v * d
@@ -185,14 +188,14 @@ class Kernel:
         other, rows = copy(self), rows.copy()
         parts, other.levels = [], 0
         for part in self.parts:
-            size, psi = part.size, part.psi
+            size, psi, places = part.size, part.psi, part.places
             if part.is_long:
                 # two values at least: with one, it would be no variable
                 used = np.union1d([0, 1], rows[:, part.variables])
                 rows[:, part.variables] = np.searchsorted(used, rows[:, part.variables])
-                size, psi = len(used), psi[used]
+                size, psi, places = len(used), psi[used], places[used]
             levels = other.levels + np.arange(len(part.variables) * size).reshape(-1, size)
-            parts.append(replace(part, size=size, psi=psi, levels=levels))
+            parts.append(replace(part, size=size, psi=psi, levels=levels, places=places))
             other.levels += levels.size
         other.parts = tuple(parts)
         other._name_levels()
@@ -321,7 +324,7 @@ class Kernel:
         del amplitude, rows  # `gram` and the one-hot rows say all
         return self.contract(self.log_table_gradients(beta), pull * gram, hot)
 
-    # -- symmetries: none here, see `averaging.py` ---------------------------------------------
+    # -- symmetries: none here, see `kernels/averaging.py` -------------------------------------
 
     def images(self, rows: Rows) -> Rows:
         """(|G|, N, variables): the rows under every symmetry, themselves first."""
@@ -415,15 +418,28 @@ def _factor_tables(part: Part, w: Floats) -> Floats:
     return np.asarray((part.psi * weighted[:, :, np.newaxis, :]) @ part.psi.T)
 
 
+def _path_sum(part: Part, weights: Floats) -> Floats:
+    """(v, k, k): sum over the features of a path of weight (v, d) times psi(x) psi(x').
+
+    psi_m(x) psi_m(x') = cos(pi m (x - x') / k) + cos(pi m (x + x' + 1) / k) for a path of k values,
+    so that a Fourier transform of the weights has it all: k^2 steps, where a product takes k^3.
+    """
+    length = len(part.lam) + 1
+    padded = np.pad(weights, ((0, 0), (1, 1)))
+    cosines = length * np.fft.irfft(padded, n=2 * length, axis=1)  # (v, 2k): by the distance
+    left, right = part.places[:, np.newaxis], part.places
+    return np.asarray(cosines[:, np.abs(left - right)] + cosines[:, left + right + 1])
+
+
 def _path_log_table(part: Part, w: Floats) -> Floats:
-    table = 1.0 + (part.psi * w[:, np.newaxis, :]) @ part.psi.T
+    table = 1.0 + _path_sum(part, w)
     norm = 1.0 + w.sum(axis=1)[:, np.newaxis, np.newaxis]
     return np.asarray(np.log(np.maximum(table, TABLE_FLOOR) / norm))
 
 
 def _path_log_table_by_beta(part: Part, beta: Floats) -> Floats:
     w = np.exp(-beta * part.lam)  # (v, d)
-    table = 1.0 + (part.psi * w[:, np.newaxis, :]) @ part.psi.T
-    slope = (part.psi * (-part.lam * w)[:, np.newaxis, :]) @ part.psi.T
+    table = 1.0 + _path_sum(part, w)
+    slope = -_path_sum(part, part.lam * w)
     norm = ((part.lam * w).sum(axis=1) / (1.0 + w.sum(axis=1)))[:, np.newaxis, np.newaxis]
     return np.asarray(slope / np.maximum(table, TABLE_FLOOR) + norm)

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercbo.arrays import Floats
-from mercbo.errors import SettingError, choose
-from mercbo.inference import PLAIN, Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
-from mercbo.interactions import Stated, checked
-from mercbo.slicing import fit_slice
-from mercbo.structured import (
+from mercbo.errors import SettingError, choose, whole
+from mercbo.fitting.slicing import fit_slice
+from mercbo.fitting.structured import (
     POOLING,
     WINDOWS,
     Kinds,
@@ -24,7 +22,9 @@ from mercbo.structured import (
     with_structure,
     worth_pooling,
 )
-from mercbo.warp import LOGS, NAMES
+from mercbo.fitting.warp import LOGS, NAMES
+from mercbo.inference import PLAIN, Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
+from mercbo.kernels.interactions import Stated, checked
 
 log = logging.getLogger(__name__)
 
@@ -115,9 +115,7 @@ class Model:
 
     def __post_init__(self) -> None:
         for name in ("order", "sweeps"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise SettingError(f"{name}={number!r} is not a whole number of at least 1")
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
         choose("posterior", self.posterior, ["projected", "truncated"])
         choose("weights", self.weights, ["identity", "hierarchical"])
         choose("warp", self.warp, ["learn", "none"])
@@ -126,8 +124,9 @@ class Model:
         choose("pooling", self.pooling, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["auto", "map", "hmc", "slice"])
-        if not isinstance(self.refine, bool):
+        if not isinstance(self.refine, bool | np.bool_):
             raise SettingError(f"refine={self.refine!r} is not True or False")
+        object.__setattr__(self, "refine", bool(self.refine))
         if self.terms is not None:
             self._check_terms()
         object.__setattr__(self, "interactions", checked(self.interactions))
@@ -135,8 +134,7 @@ class Model:
             raise SettingError(f"interactions are of order 2, and order={self.order}")
 
     def _check_terms(self) -> None:
-        if isinstance(self.terms, bool) or not isinstance(self.terms, int) or self.terms < 1:
-            raise SettingError(f"terms={self.terms!r} is not a whole number of at least 1 or None")
+        object.__setattr__(self, "terms", whole("terms", self.terms))
         if self.order not in (3, 4):
             raise SettingError(f"terms are of order 3 or 4, and order={self.order}")
         if (self.posterior, self.weights) != ("projected", "identity"):

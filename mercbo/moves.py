@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Bits, Floats, Index, Mask
-from mercbo.limits import Limits
+from mercbo.domain.limits import Limits
 
 # A move must gain more than rounding does, or two states could follow each other for ever.
 RELATIVE_GAIN = 1e-12

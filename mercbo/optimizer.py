@@ -3,9 +3,9 @@
 The walk of an `ask`: history -> index rows and standardised y -> hyper-parameters (`model.py`)
 -> posterior -> draw -> acquisition problem -> backend -> repaired, polished, refined -> the best
 that is new -> a dict of the user's values, marked pending. A `tell` checks and appends; it does no
-model work. Every change is an event (`events.py`): `_record` writes it to the run's log, where
-there is a store, and then puts the state that follows from it in place, so that a call that raises
-has changed nothing.
+model work. Every change is an event (`record/events.py`): `_record` writes it to the run's log,
+where there is a store, and then puts the state that follows from it in place, so that a call that
+raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mercbo import backend as backends
-from mercbo import refusals, snapshot
 from mercbo.arrays import Rows
-from mercbo.asking import Asking
-from mercbo.averaging import kernel_of
-from mercbo.design import diversity
+from mercbo.asking.choice import Asking
+from mercbo.asking.design import diversity
+from mercbo.asking.failures import Always, Works, fit_works
+from mercbo.asking.scores import ACQUISITIONS
+from mercbo.asking.seeking import Tools
+from mercbo.domain.variables import Point
+from mercbo.drawing.surrogate import Surrogate
 from mercbo.encoding import Encoding
 from mercbo.errors import PointError, SettingError, StateError, choose, whole
-from mercbo.events import Entry, Event, Log, Nowhere, State, Taken
-from mercbo.executors import as_pool
-from mercbo.failures import Always, Works, fit_works
-from mercbo.frames import IN_FRAME, pandas, take_apart, to_frame
-from mercbo.history import History, Marked, mark, without
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
+from mercbo.kernels.averaging import kernel_of
 from mercbo.linalg import Factors, threads_for
-from mercbo.locking import Lock, alone
+from mercbo.loop.executors import as_pool
 from mercbo.model import Model
-from mercbo.observations import Observation, Prediction, best_of, marked_points, observed
 from mercbo.quadratic import Draw
-from mercbo.results import read_errors, read_values
-from mercbo.scores import ACQUISITIONS
-from mercbo.seeking import Tools
+from mercbo.record import refusals, snapshot
+from mercbo.record.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.record.frames import IN_FRAME, pandas, take_apart, to_frame
+from mercbo.record.history import History, Marked, mark, without
+from mercbo.record.locking import Lock, alone
+from mercbo.record.observations import Observation, Prediction, best_of, marked_points, observed
+from mercbo.record.results import read_errors, read_values
+from mercbo.record.streams import Streams
 from mercbo.space import Predicates, Space, is_single
-from mercbo.streams import Streams
-from mercbo.surrogate import Surrogate
-from mercbo.variables import Point
 
 if TYPE_CHECKING:
-    from mercbo.explain import Explanation
+    from mercbo.explaining.explain import Explanation
 
 log = logging.getLogger(__name__)
 
@@ -443,7 +443,9 @@ class Optimizer:
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
         """What the model has learned: effects and interactions with intervals, importance, and
         leave-one-out predictions; with a point, also why that one."""
-        from mercbo.explain import explain  # it takes a part of the time of `import mercbo`
+        from mercbo.explaining.explain import (
+            explain,  # it takes a part of the time of `import mercbo`
+        )
 
         self._catch_up()
         refusals.need_results(self._history, "there is nothing to explain")
@@ -551,7 +553,7 @@ class Optimizer:
         Its next suggestion is the one that the run would have given if it had never stopped.
         `backend` and `where` are those of `load`.
         """
-        from mercbo.store import Store
+        from mercbo.record.store import Store
 
         store = Store.open(storage)
         state = store.beginning()
@@ -563,7 +565,7 @@ class Optimizer:
 
     def _keep_in(self, storage: str) -> None:
         """Begin a stored run with the present state, its first event."""
-        from mercbo.store import Store
+        from mercbo.record.store import Store
 
         snapshot.warn_of_predicates(self.space, f"{storage} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())

@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,15 +71,17 @@ class MercboSampler(optuna.samplers.BaseSampler):
     Categorical, bool and int parameters are taken as they are, and so are floats with a step, up to
     64 values each; of more, a grid of 64 is used, evenly spaced in the logarithm where the
     parameter is declared so (``log=True`` changes nothing up to 64 values: neighbours are alike).
-    Floats without a step are put on a grid of `float_levels`.
+    Floats without a step are put on a grid of `float_levels`. Of choices that are equal in Python,
+    such as 0 and False, the first is used: Optuna stores the others as that one.
 
     Trials that run in other threads and processes are pending points: their outcome is not guessed.
     While there are some, a suggestion minimises a function drawn from the posterior (Thompson
     sampling). No point is suggested twice, not even by processes that ask at the same moment,
     except where (a) every point has been tried, which is logged, (b) the study has parameters that
     some trials lack or that another sampler chooses, since the same point of one group of
-    parameters is then no repeated trial, or (c) trials start before the first one has ended, since
-    Optuna then knows no parameters; give `search_space` to avoid that.
+    parameters is then no repeated trial, (c) trials start before the first one has ended, since
+    Optuna then knows no parameters; give `search_space` to avoid that, or (d) processes have chosen
+    the same point several times in step, as when a few are left, which is logged.
 
     Failed trials, and those that break a constraint, are not tried again, and a model of where they
     happen keeps away from there. A pruned trial counts with the last value that it reported, but
@@ -140,6 +143,15 @@ class MercboSampler(optuna.samplers.BaseSampler):
         self._model = model
         self._fits: dict[object, dict[str, Any]] = {}
         self._warned: set[str] = set()
+        # threads of one study would choose in step: each sees what the other has just claimed,
+        # both choose anew, and so on
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
 
     # -- what Optuna calls ---------------------------------------------------------------------
 
@@ -161,12 +173,13 @@ class MercboSampler(optuna.samplers.BaseSampler):
         self._refuse_several_objectives(study)
         if not search_space:
             return {}
-        trials = study.get_trials(deepcopy=False)
-        finished = [other for other in trials if other.state in FINISHED]
-        found: dict[str, Any] = {}
-        for group in self._groups(finished, search_space):
-            point = self._suggest(study, trial, trials, group)
-            found.update(group.params(point))
+        with self._lock:
+            trials = study.get_trials(deepcopy=False)
+            finished = [other for other in trials if other.state in FINISHED]
+            found: dict[str, Any] = {}
+            for group in self._groups(finished, search_space):
+                point = self._suggest(study, trial, trials, group)
+                found.update(group.params(point))
         return found
 
     def sample_independent(
@@ -327,8 +340,14 @@ class Axis:
         if not self.distribution._contains(internal):
             return None
         if isinstance(self.distribution, CategoricalDistribution):
-            return int(internal)
+            return self._choices.index(int(internal))
         return int(np.argmin(np.abs(self._scale - self._scaled(internal))))
+
+    @cached_property
+    def _choices(self) -> list[int]:
+        """The positions of the values among the choices, of which `_told_apart` may leave some out;
+        no value has the number of one that is."""
+        return [int(self.distribution.to_internal_repr(value)) for value in self.values]
 
     @cached_property
     def _scale(self) -> Any:
@@ -341,7 +360,7 @@ class Axis:
 def axis_of(name: str, distribution: BaseDistribution, float_levels: int | None) -> Axis | None:
     """The axis of a parameter; None for one that is left to the independent sampler."""
     if isinstance(distribution, CategoricalDistribution):
-        return Axis(name, distribution, tuple(distribution.choices))
+        return Axis(name, distribution, _told_apart(distribution))
     if isinstance(distribution, IntDistribution):
         return Axis(name, distribution, tuple(map(int, _steps(distribution))))
     if isinstance(distribution, FloatDistribution) and distribution.step is not None:
@@ -352,6 +371,13 @@ def axis_of(name: str, distribution: BaseDistribution, float_levels: int | None)
         inner = spaced(distribution.low, distribution.high, float_levels)[1:-1].tolist()
         return Axis(name, distribution, (distribution.low, *inner, distribution.high))
     return None
+
+
+def _told_apart(distribution: CategoricalDistribution) -> tuple[Any, ...]:
+    """The choices, of equal ones (0 and False) the first: Optuna stores the others as that one, so
+    that they would never count as tried."""
+    numbered = enumerate(distribution.choices)
+    return tuple(c for index, c in numbered if distribution.to_internal_repr(c) == index)
 
 
 def _steps(distribution: IntDistribution | FloatDistribution) -> Any:

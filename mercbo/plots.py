@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from mercbo.arrays import Floats
+from mercbo.domain.variables import Point
 from mercbo.errors import NoResults, SettingError, hint
-from mercbo.explain import Effect, Explanation
+from mercbo.explaining.explain import Effect, Explanation
 from mercbo.optimizer import Optimizer
-from mercbo.variables import Point
 
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#767676"
 CYCLE = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9", "#F0E442", "#000000")
@@ -54,6 +54,12 @@ def check_ending(path: str | os.PathLike[str]) -> None:
         raise SettingError(f"{path}: {came}; possible are {possible}")
 
 
+def _checked(opt: object, wanted: str = "an Optimizer") -> Optimizer:
+    if not isinstance(opt, Optimizer):
+        raise SettingError(f"{wanted} was wanted, got {type(opt).__name__}")
+    return opt
+
+
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -74,7 +80,7 @@ def _shown(value: float) -> str:
 
 def convergence(opt: Optimizer, *, ax: Any = None) -> Any:
     """Every result in the order told, and the best so far."""
-    values = np.array([seen.value for seen in opt.observations])
+    values = np.array([seen.value for seen in _checked(opt).observations])
     if len(values) == 0:
         raise NoResults("no result has been told yet, so there is nothing to draw")
     ax = _axes(ax)
@@ -93,7 +99,7 @@ def convergence(opt: Optimizer, *, ax: Any = None) -> Any:
 
 def best_designs(opt: Optimizer, *, count: int = 15, ax: Any = None) -> Any:
     """The best designs as a matrix: a row per design, a column per variable."""
-    seen = opt.observations
+    seen = _checked(opt).observations
     if not seen:
         raise NoResults("no result has been told yet, so there is nothing to draw")
     sign = 1.0 if opt.direction == "minimize" else -1.0
@@ -122,8 +128,7 @@ def best_designs(opt: Optimizer, *, count: int = 15, ax: Any = None) -> Any:
 
 def batch_diversity(opt: Optimizer, *, points: object = None, ax: Any = None) -> Any:
     """In how many variables the designs of a batch (by default the pending ones) differ."""
-    batch = opt.pending if points is None else points
-    rows = opt.space.rows(batch)
+    rows = _checked(opt).space.rows(opt.pending if points is None else points)
     if len(rows) < 2:
         raise SettingError(f"a batch of at least 2 designs is wanted, got {len(rows)}")
     distance = (rows[:, np.newaxis] != rows[np.newaxis]).sum(axis=2)
@@ -146,7 +151,9 @@ def batch_diversity(opt: Optimizer, *, points: object = None, ax: Any = None) ->
 
 
 def _explained(source: Optimizer | Explanation) -> Explanation:
-    return source if isinstance(source, Explanation) else source.explain()
+    if isinstance(source, Explanation):
+        return source
+    return _checked(source, "an Optimizer or its Explanation").explain()
 
 
 def effects(
@@ -284,7 +291,7 @@ def sequence_logo(opt: Optimizer, *, count: int = 20, ax: Any = None) -> Any:
 
     For spaces whose variables have the same values, single characters, as sequences do.
     """
-    alphabets = {variable.values for variable in opt.space.variables.values()}
+    alphabets = {variable.values for variable in _checked(opt).space.variables.values()}
     letters = [str(value) for value in next(iter(alphabets))]
     if len(alphabets) > 1 or len(letters) < 2 or any(len(letter) != 1 for letter in letters):
         raise SettingError("a logo needs variables with the same values, single characters")
@@ -344,8 +351,7 @@ def comparison(
     `runs` has for each name the results of one or more runs, in the order told; the band is two
     standard errors of the mean.
     """
-    if not runs or any(len(each) == 0 or min(map(len, each)) == 0 for each in runs.values()):
-        raise SettingError("runs must hold, for each name, the results of at least one run")
+    _check_runs(runs)
     ax = _axes(ax)
     best = np.minimum if direction == "minimize" else np.maximum
     styles = ("-", "--", "-.", ":")
@@ -365,3 +371,15 @@ def comparison(
     ax.legend(frameon=False)
     _tidy(ax)
     return ax
+
+
+def _check_runs(runs: object) -> None:
+    wanted = "runs must hold, for each name, the results of at least one run"
+    if not isinstance(runs, Mapping):
+        raise SettingError(f"{wanted}; a dict was wanted, got {type(runs).__name__}")
+    try:
+        shortest = min((min(map(len, each), default=0) for each in runs.values()), default=0)
+    except TypeError:  # of one run its results, and not a list of runs
+        raise SettingError(f"{wanted}, such as {{'mercbo': [[3.0, 1.0], [2.0, 2.0]]}}") from None
+    if shortest == 0:
+        raise SettingError(wanted)

@@ -13,9 +13,10 @@ A draw is theta = theta0 + Phi' v (Matheron's rule), with theta0 from the prior 
 N(0, Sigma - Phi Phi'): white noise for the truncated posterior; for the projected one also the
 part of the process above order m, which is independent of theta a priori. No d x d matrix is
 formed, and at order 2 no Phi either: a draw's pair coefficients are those of theta0 plus
-W0 F' diag(v) F between factors. With windows (`windows.py`), a coefficient has the prior variances
-that it has under each kernel of the sum added up, and so does what the data add to it. What is
-pooled (`pooling.py`) is of order <= 2 itself: its part of a draw is added to the coefficients.
+W0 F' diag(v) F between factors. With windows (`kernels/windows.py`), a coefficient has the prior
+variances that it has under each kernel of the sum added up, and so does what the data add to it.
+What is pooled (`kernels/pooling.py`) is of order <= 2 itself: its part of a draw is added to the
+coefficients.
 
 All of this is in the space of the data, N x N, whose factors grow with the results
 (`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
@@ -25,11 +26,12 @@ variables is 5,000, no less than the longest histories.
 With hierarchical weights, the prior variances of theta are beta_i and beta_i beta_j in place of 1
 (paper: Upsilon); the part of the process above order m stays that of the diffusion kernel.
 
-With `Model(terms=...)` a draw also has some terms of order 3 or 4 (`higher.py`): Phi then is that
-of order <= 2 and of these, and all else holds as it is.
+With `Model(terms=...)` a draw also has some terms of order 3 or 4 (`drawing/higher.py`): Phi then
+is that of order <= 2 and of these, and all else holds as it is.
 
-Where the space has symmetries, what is drawn is the averaged function h of `averaging.py`, of which
-the data are y r: its values hold in the acquisition problem, and paths are divided by r again.
+Where the space has symmetries, what is drawn is the averaged function h of `kernels/averaging.py`,
+of which the data are y r: its values hold in the acquisition problem, and paths are divided by r
+again.
 """
 
 from __future__ import annotations
@@ -41,6 +43,17 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, sum_of
+from mercbo.drawing.higher import Terms, WithTerms, select
+from mercbo.drawing.prediction import Covariance, Predictor
+from mercbo.drawing.samples import (
+    GeneralSample,
+    Higher,
+    KernelSum,
+    KernelSums,
+    Lift,
+    QuadraticSample,
+    Sample,
+)
 from mercbo.errors import SettingError
 from mercbo.features import (
     Coefficients,
@@ -51,22 +64,11 @@ from mercbo.features import (
     single_of_hot,
     term_count,
 )
-from mercbo.higher import Terms, WithTerms, select
 from mercbo.inference import Data, Hyper, diffusions, full_factor
+from mercbo.kernels.pooling import Pool, PooledCovariance
+from mercbo.kernels.windows import Summand
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
-from mercbo.pooling import Pool, PooledCovariance
-from mercbo.prediction import Covariance, Predictor
-from mercbo.samples import (
-    GeneralSample,
-    Higher,
-    KernelSum,
-    KernelSums,
-    Lift,
-    QuadraticSample,
-    Sample,
-)
-from mercbo.windows import Summand
 
 # The prior variance at many points is taken from square blocks of this size.
 CHUNK = 256
@@ -160,7 +162,7 @@ class Posterior:
     @cached_property
     def _sigma(self) -> Factor:
         if self.model.posterior == "projected" and self.model.weights == "identity":
-            return full_factor(self.data, self.hyper)
+            return full_factor(self.data, self.hyper, self.terms)
         return self._factor("sigma", self._covariance)
 
     @cached_property

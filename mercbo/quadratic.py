@@ -23,9 +23,9 @@ of pairs without slack, in whole numbers as `Limits.whole` gives them. Weights o
 less than the rounding may be lowest. It decodes to None; the CQM has the weights as they are.
 
 Terms of order 3 and 4 (`Model(terms=...)`) are made quadratic by products of two bits
-(`reduction.py`), auxiliary bits labelled by the pair of labels that they multiply. The arguments
-above hold for the form over all bits, products included: mending a group or a codeword may leave
-wrong products behind, and putting these right costs nothing.
+(`drawing/reduction.py`), auxiliary bits labelled by the pair of labels that they multiply. The
+arguments above hold for the form over all bits, products included: mending a group or a codeword
+may leave wrong products behind, and putting these right costs nothing.
 
 Law (bridge): ``draw.bqm.energy(draw.encode(p)) == draw.value(p)`` for every feasible point p, up to
 rounding relative to the largest bias: penalties of large weights are squares that cancel.
@@ -43,15 +43,15 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index, Rows, first_of_each
+from mercbo.domain.export import Levels, binary_model, constrained_model, exclude
+from mercbo.domain.feasible import Feasible, mend
+from mercbo.domain.variables import Point
+from mercbo.drawing.reduction import Reduced, monomials, reduced
+from mercbo.drawing.samples import QuadraticSample, Sample
 from mercbo.encoding import Block, Encoding, Label
 from mercbo.errors import MercboError, PointError
-from mercbo.export import Levels, binary_model, constrained_model, exclude
-from mercbo.feasible import Feasible, mend
 from mercbo.features import Quadratic, quadratic
-from mercbo.reduction import Reduced, monomials, reduced
-from mercbo.samples import QuadraticSample, Sample
 from mercbo.space import Space
-from mercbo.variables import Point
 
 if TYPE_CHECKING:
     import dimod

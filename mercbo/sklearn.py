@@ -46,6 +46,7 @@ except ImportError as error:
     raise ImportError("mercbo.sklearn needs scikit-learn: pip install 'mercbo[sklearn]'") from error
 
 from joblib import effective_n_jobs
+from scipy.stats import rv_continuous, rv_discrete
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SelectorMixin
@@ -264,8 +265,8 @@ def _variable(name: str, values: Any) -> tuple[Any, Callable[[Point], Any]]:
         return values, lambda point: point[name]
     if hasattr(values, "rvs"):
         raise ValueError(
-            f"{name!r}: a continuous distribution came, a list of values was wanted; "
-            "RandomizedSearchCV searches distributions"
+            f"{name!r}: a {_kind(values)}distribution came, a list of values was "
+            f"wanted{_as_list(values)}; RandomizedSearchCV searches distributions"
         )
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
         raise ValueError(f"{name!r}: {values!r} is not a list of values")
@@ -279,6 +280,25 @@ def _variable(name: str, values: Any) -> tuple[Any, Callable[[Point], Any]]:
     except SpaceError:
         # estimators, tuples, or values that Python takes for equal: by position
         return Categorical(range(len(listed))), lambda point: listed[point[name]]
+
+
+def _kind(distribution: Any) -> str:
+    base = getattr(distribution, "dist", distribution)
+    for kind, family in (("discrete", rv_discrete), ("continuous", rv_continuous)):
+        if isinstance(base, family):
+            return f"{kind} "
+    return ""
+
+
+def _as_list(distribution: Any) -> str:
+    """Where a distribution is one of all whole numbers between two ends, what to write for it."""
+    base = getattr(distribution, "dist", None)  # the ends are known of a frozen one only
+    if not isinstance(base, rv_discrete) or hasattr(base, "xk"):  # of a table, with gaps
+        return ""
+    low, high = map(float, distribution.support())
+    if not (low.is_integer() and high.is_integer()):  # nor is infinity
+        return ""
+    return f", such as list(range({int(low)}, {int(high) + 1}))"
 
 
 class SelectColumns(SelectorMixin, BaseEstimator):

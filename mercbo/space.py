@@ -3,7 +3,7 @@
 Users write and read *values* (``"THF"``, ``80``, ``None``); everything behind this module works
 on *index rows*: an int64 array with one row per point and one column per variable, each entry
 the position of the value in its variable's list. This is the only module that sees both, with the
-two that it is built from: `variables.py` and `constraints.py`.
+two that it is built from: `domain/variables.py` and `domain/constraints.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from mercbo.arrays import Rows, keys
-from mercbo.constraints import Constraint, Where, constraint_from_dict
-from mercbo.errors import PointError, SettingError, SpaceError, hint
-from mercbo.feasible import Feasible, conflict, is_empty
-from mercbo.group import Group
-from mercbo.region import Region, check_names
-from mercbo.symmetry import Stated, checked_symmetries, symmetry_from_dict
-from mercbo.variables import (
+from mercbo.domain.constraints import Constraint, Where, constraint_from_dict
+from mercbo.domain.feasible import Feasible, conflict, is_empty
+from mercbo.domain.group import Group
+from mercbo.domain.region import Region, check_names
+from mercbo.domain.symmetry import Stated, checked_symmetries, symmetry_from_dict
+from mercbo.domain.variables import (
     Binary,
     Categorical,
     Ordinal,
@@ -34,6 +33,7 @@ from mercbo.variables import (
     points_of,
     variable_from_dict,
 )
+from mercbo.errors import PointError, SettingError, SpaceError, hint
 
 Predicates = Mapping[str, Callable[[Point], bool]]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import dimod
 import numpy as np
 import pytest
 from support.optimizer import Wrapped
 
-from mercbo import BackendError, Model, Optimizer, Space
+from mercbo import BackendError, Integer, Linear, Model, Optimizer, Space
 from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of
 from mercbo.arrays import keys
 
@@ -154,3 +156,22 @@ def test_of_a_space_that_is_mostly_seen_every_row_left_is_looked_at(seen: int, a
     if not asked:
         lowest = draw.sample.path(rows[seen:]).min()
         np.testing.assert_allclose(draw.sample.path(suggested)[0], lowest, atol=1e-9)
+
+
+def test_where_rows_are_fewer_than_levels_each_is_looked_at() -> None:
+    """A problem of 200 bits for 41 points would take far longer than the points."""
+    space = Space({"a": Integer(0, 99), "b": Integer(0, 99)}, [Linear({"a": 1, "b": 1}, "==", 40)])
+
+    class Unwanted(dimod.Sampler):
+        properties: ClassVar[dict] = {}
+        parameters: ClassVar[dict] = {}
+
+        def sample(self, bqm, **options):  # noqa: ARG002
+            raise AssertionError("no backend is needed")
+
+    for acquisition in ("ei", "thompson"):
+        opt = Optimizer(space, backend=Unwanted(), acquisition=acquisition, n_initial=4, seed=0)
+        for _ in range(12):
+            point = opt.ask()
+            opt.tell(point, (point["a"] - 13) ** 2)
+        assert opt.best.point == {"a": 13, "b": 27}

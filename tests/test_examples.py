@@ -77,6 +77,12 @@ def test_flags_are_tried_by_compiling(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_own_levels_explain_motifs_better_than_bits(tmp_path: Path) -> None:
+    printed = run("encodings.py", tmp_path, "--problems", "dna", "--runs", "103", "--results", "60")
+    assert last(printed).startswith("own levels have more evidence in 1 of 1 cases")
+
+
+@pytest.mark.slow
 def test_a_network_is_thinned_out_better_than_by_strength(tmp_path: Path) -> None:
     printed = run("sparsify.py", tmp_path)
     found = re.search(r"found an error of ([0-9.]+)", printed)

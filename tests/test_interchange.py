@@ -82,6 +82,31 @@ def test_an_answer_becomes_a_point(draw: Draw) -> None:
         decode(draw, [0, 1, 0])
 
 
+def test_a_sample_by_labels_is_sent_to_the_draw() -> None:
+    draw = draw_of(Space.binary(3))
+    found = dimod.ExactSolver().sample(draw.bqm)
+    # of as many bits as the model has, and of others
+    for came in (found, found.first, found.first.sample, found.record.sample, "010", 3, None):
+        match = (
+            rf"bits: {type(came).__name__} came, a row of 3 zeros and ones .* draw\.decode takes"
+        )
+        with pytest.raises(PointError, match=match):
+            decode(draw, came)  # type: ignore[arg-type]
+    bits = [found.first.sample[label] for label in draw.bqm.variables]
+    assert draw.decode(found.first.sample) == decode(draw, bits) == decode(draw, np.array(bits))
+
+
+def test_what_is_no_draw_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    draw = draw_of(Space.binary(3))
+    match = "draw: BinaryQuadraticModel came, a Draw was wanted"
+    for format in FORMATS:
+        with pytest.raises(SettingError, match=match):
+            write(draw.bqm, tmp_path / f"z.{format}")
+        with pytest.raises(SettingError, match=match):
+            decode(draw.bqm, [0, 1, 0], format=format)
+    assert not list(tmp_path.iterdir())
+
+
 def test_bits_without_a_meaning_are_no_point() -> None:
     draw = draw_of(BOUND)
     assert decode(draw, [0] * len(draw.bqm.variables)) is None

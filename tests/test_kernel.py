@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from mercbo import Categorical, Integer, Ordinal, Space
+from mercbo import Binary, Categorical, Integer, Ordinal, Space
 from mercbo.encoding import Encoding
 from mercbo.features import mercer, single
-from mercbo.kernel import LONG_PATH, Kernel, spectrum
+from mercbo.kernel import LONG_PATH, Kernel, _path_sum, spectrum
 
 
 def laplacian(graph: str, size: int) -> np.ndarray:
@@ -186,3 +186,14 @@ def test_a_kernel_of_short_paths_is_compact() -> None:
     kernel = Kernel(Encoding(Space({"a": Integer(0, LONG_PATH - 2), "b": Categorical(range(99))})))
     rows = np.array([[3, 98]])
     assert kernel.compact(rows) == (kernel, rows)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 64, 150])
+def test_sums_over_a_path_are_those_of_its_features(size: int) -> None:
+    kernel = Kernel(Encoding(Space({"a": Integer(1, size), "b": Integer(1, size), "c": Binary()})))
+    rows = np.random.default_rng(0).integers(0, size, (9, 3)) % [size, size, 2]
+    for part in (*kernel.parts, *kernel.compact(rows)[0].parts):
+        if part.graph == "path" and part.size > 2:
+            weights = np.random.default_rng(1).uniform(size=(2, len(part.lam)))
+            product = (part.psi * weights[:, np.newaxis, :]) @ part.psi.T
+            np.testing.assert_allclose(_path_sum(part, weights), product, atol=1e-12 * size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +17,12 @@ def test_the_papers_choice() -> None:
     assert (paper.order, paper.posterior, paper.weights, paper.inference, paper.refine) == (
         2, "truncated", "hierarchical", "slice", False,
     )  # fmt: skip
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    given = Model(order=np.int64(3), sweeps=np.int32(2), terms=np.int64(5), refine=np.True_)
+    assert given == Model(order=3, sweeps=2, terms=5, refine=True)
+    assert json.loads(json.dumps(given.to_dict())) == given.to_dict()
 
 
 def test_it_is_frozen() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercbo import moves
-from mercbo.limits import Limits
+from mercbo.domain.limits import Limits
 from mercbo.moves import Walk
 
 

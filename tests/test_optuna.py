@@ -76,7 +76,8 @@ def sampler(**settings: Any) -> MercboSampler:
 # -- axes --------------------------------------------------------------------------------------
 
 AXES: list[tuple[BaseDistribution, int]] = [
-    (CategoricalDistribution(["a", 1, None, True]), 4),
+    (CategoricalDistribution(["a", 1, None, "b"]), 4),
+    (CategoricalDistribution(["a", 1, True, None, 1.0, 0, False]), 4),
     (IntDistribution(-3, 9, step=3), 5),
     (IntDistribution(1, 10, log=True), 10),
     (IntDistribution(1, 5000, log=True), 56),
@@ -95,8 +96,7 @@ def test_every_level_is_a_value_and_back(distribution: BaseDistribution, size: i
     assert len(axis.values) == size == axis.variable.size
     for level, found in enumerate(axis.values):
         assert distribution._contains(distribution.to_internal_repr(found))
-        # 1 and True are the same choice to Optuna as well
-        assert axis.level(found) == min(level, axis.values.index(found))
+        assert axis.level(found) == level
     if not isinstance(distribution, CategoricalDistribution):
         assert (axis.values[0], axis.values[-1]) == (distribution.low, distribution.high)
         assert axis.level(distribution.high + 100) is None
@@ -155,6 +155,32 @@ def test_a_space_is_tried_out_without_a_repeat_and_then_repeated_with_a_warning(
     with caplog.at_level(logging.WARNING):
         study.optimize(objective, n_trials=1)
     assert "trial 24 repeats an earlier one: 1 asked for, 0 left" in caplog.text
+
+
+@pytest.mark.parametrize("choices", [[0, False, "auto"], ["auto", True, 1, 0.0, False], [0, False]])
+def test_equal_choices_do_not_keep_the_others_from_being_tried(
+    choices: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        k = trial.suggest_int("k", 0, 2)
+        return k + (trial.suggest_categorical("c", choices) == "auto")
+
+    different = 3 * len(set(choices))
+    study = optuna.create_study(sampler=sampler())
+    with caplog.at_level(logging.WARNING):
+        study.optimize(objective, n_trials=different)
+    assert len(set(points(study))) == different
+    assert not caplog.records
+    with caplog.at_level(logging.WARNING):
+        study.optimize(objective, n_trials=1)
+    assert "repeats an earlier one" in caplog.text
+
+
+def test_an_equal_choice_counts_as_the_first() -> None:
+    axis = axis_of("c", CategoricalDistribution([0, False, "auto"]), None)
+    assert axis is not None
+    assert axis.values == (0, "auto")
+    assert [axis.level(v) for v in (0, False, "auto")] == [0, 0, 1]
 
 
 def test_a_maximum_is_found() -> None:

@@ -133,6 +133,24 @@ def test_backends_are_compared_by_their_mean_best(tmp_path: Path) -> None:
     saved(ax, tmp_path)
     with pytest.raises(SettingError, match="at least one run"):
         plots.comparison({"one": []})
+    for empty in ({}, {"one": [[]]}, {"one": [[1.0]], "two": [[1.0], []]}):
+        with pytest.raises(SettingError, match="at least one run"):
+            plots.comparison(empty)
+
+
+def test_what_is_no_run_or_no_dict_of_runs_is_refused_in_words(opt: Optimizer) -> None:
+    with pytest.raises(SettingError, match=r"each name, .*; a dict was wanted, got Optimizer"):
+        plots.comparison(opt)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"at least one run, such as \{'mercbo': \[\[3.0"):
+        plots.comparison({"one": [3.0, 1.0]})  # type: ignore[list-item]
+    for draw in (
+        plots.batch_diversity, plots.convergence, plots.best_designs, plots.sequence_logo,
+    ):  # fmt: skip
+        with pytest.raises(SettingError, match="an Optimizer was wanted, got list"):
+            draw([opt.pending])  # type: ignore[arg-type]
+    for draw in (plots.effects, plots.interactions, plots.predicted):
+        with pytest.raises(SettingError, match="an Optimizer or its Explanation was wanted, got"):
+            draw([opt.pending])
 
 
 def test_without_results_there_is_nothing_to_draw() -> None:

@@ -25,23 +25,31 @@ PUBLIC = {
 
 # Each module may import only those before it.
 LAYERS = [
-    "errors", "arrays", "streams", "locking",
-    "limits", "moves", "backend", "variables", "encoding", "constraints",
-    "symmetry", "group", "region", "export", "feasible", "space", "frames", "results", "kernel",
-    "averaging", "interactions", "features", "higher", "reduction", "linalg",
-    "warp", "windows", "pooling", "inference", "structured",
-    "slicing", "model", "samples", "prediction", "posterior", "improvement", "failures",
-    "entropy", "bound", "scores",
-    "quadratic", "design", "trust", "acquisition", "history", "observations",
-    "ridges", "mixture", "explanatory",
-    "surrogate", "anova", "crossval", "explain",
-    "events", "refusals", "snapshot", "processes", "store", "executors", "seeking", "asking",
-    "optimizer",
-    "interchange", "progress",
-    "campaign", "driver", "plots", "testing",
+    "errors", "arrays",
+    "domain.limits", "moves", "backend", "domain.variables", "encoding", "domain.constraints",
+    "domain.symmetry", "domain.group", "domain.region", "domain.export", "domain.feasible", "space",
+    "kernel", "kernels.averaging", "kernels.interactions", "features", "kernels.windows",
+    "kernels.pooling",
+    "linalg", "fitting.warp", "inference", "fitting.structured", "fitting.slicing", "model",
+    "record.streams", "record.locking", "record.history", "record.observations", "record.results",
+    "record.frames", "record.events", "record.refusals", "record.snapshot", "record.processes",
+    "record.store",
+    "drawing.higher", "drawing.reduction", "drawing.samples", "drawing.prediction", "posterior",
+    "quadratic",
+    "explaining.ridges", "explaining.explanatory", "drawing.surrogate",
+    "asking.improvement", "asking.failures", "asking.entropy", "asking.bound", "asking.scores",
+    "asking.design", "asking.trust", "acquisition",
+    "loop.executors", "asking.seeking", "asking.choice",
+    "explaining.mixture", "explaining.anova", "explaining.crossval", "explaining.explain",
+    "optimizer", "interchange",
+    "loop.progress", "loop.campaign", "loop.driver",
+    "plots", "testing",
 ]  # fmt: skip
 # Doors to other libraries: they use what any user could.
 DOORS = ["optuna", "sklearn"]
+FOLDERS = {module.split(".")[0] for module in LAYERS if "." in module}
+# What is built upon all of it.
+APART = {"problems", "bench", "cli", "lab"}
 
 
 def test_public_names_are_these() -> None:
@@ -52,51 +60,62 @@ def test_public_names_are_these() -> None:
     }  # fmt: skip
 
 
-def imports_of(path: Path, package: str) -> set[str]:
-    """Names of the modules of `package` that a file imports, at any depth of the file."""
+def path_of(module: str) -> Path:
+    return ROOT / "mercbo" / f"{module.replace('.', '/')}.py"
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of mercbo that a file imports, at any depth of the file; of those in a folder
+    the folder as well: "domain.limits"."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == package:
-            found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
-            found.add(node.module.split(".")[1])
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mercbo":
+            if (ROOT / node.module.replace(".", "/")).is_dir():
+                found |= {f"{node.module}.{name.name}" for name in node.names}
+            else:
+                found.add(node.module)
         elif isinstance(node, ast.Import):
-            found |= {n.name.split(".")[1] for n in node.names if n.name.startswith(f"{package}.")}
-    return found
+            found |= {name.name for name in node.names if name.name.startswith("mercbo.")}
+    return {name.removeprefix("mercbo.") for name in found}
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {path.stem for path in (ROOT / "mercbo").glob("*.py")} == {
-        *LAYERS, *DOORS, "__init__", "__main__"
-    }  # fmt: skip
+    package = ROOT / "mercbo"
+    found = {
+        path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in APART
+    }
+    starts = {package / folder / "__init__.py" for folder in FOLDERS}
+    layered = {path_of(module) for module in [*LAYERS, *DOORS, "__init__", "__main__"]}
+    assert found == layered | starts
+    # a folder hands on nothing: whoever imports one of its modules gets no other
+    assert all(len(ast.parse(path.read_text()).body) == 1 for path in starts)
 
 
 def test_problems_and_bench_are_used_by_the_command_line_only() -> None:
     for module in LAYERS:
-        used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
+        used = {name.split(".")[0] for name in imports_of(path_of(module))}
         assert not used & {"problems", "bench", "cli"}
 
 
 @pytest.mark.parametrize("module", LAYERS)
 def test_a_module_imports_only_those_above_it(module: str) -> None:
-    used = imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo")
-    assert used <= set(LAYERS[: LAYERS.index(module)])
+    assert imports_of(path_of(module)) <= set(LAYERS[: LAYERS.index(module)])
 
 
 @pytest.mark.parametrize("module", DOORS)
 def test_a_door_uses_public_names_and_errors_only(module: str) -> None:
-    assert imports_of(ROOT / "mercbo" / f"{module}.py", "mercbo") <= {*PUBLIC, "errors"}
+    assert imports_of(path_of(module)) <= {*PUBLIC, "errors"}
     for other in LAYERS:
-        assert module not in imports_of(ROOT / "mercbo" / f"{other}.py", "mercbo")
+        assert module not in imports_of(path_of(other))
 
 
 def test_solvers_are_imported_by_their_backend_only() -> None:
-    for path in (ROOT / "mercbo").glob("*.py"):
-        text = path.read_text()
+    for module in [*LAYERS, *DOORS, "__init__", "__main__"]:
+        text = path_of(module).read_text()
         assert not any(f"import {solver}" in text for solver in ("maxflow", "ortools", "dwave"))
         assert "mercbo_backends" not in text
     for path in (ROOT / "backends" / "mercbo_backends").glob("*.py"):
-        assert imports_of(path, "mercbo") <= {"moves", "limits", "arrays"}
+        assert imports_of(path) <= {"moves", "domain.limits", "arrays"}
 
 
 # What is slow to load or of one use only: `import mercbo` is to take a fraction of a second.

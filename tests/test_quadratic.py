@@ -31,12 +31,12 @@ from mercbo import (
     Tied,
     Where,
 )
+from mercbo.domain.limits import exact_scale
+from mercbo.drawing.samples import QuadraticSample
 from mercbo.encoding import Encoding
 from mercbo.features import Coefficients, between_factors
 from mercbo.kernel import Kernel
-from mercbo.limits import exact_scale
 from mercbo.quadratic import WHOLE_SUM, Draw, group_penalty
-from mercbo.samples import QuadraticSample
 
 
 def random_draw(space: Space, seed: int, excluded: np.ndarray | None = None) -> Draw:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import uniform
+from scipy.stats import binom, poisson, randint, rv_discrete, uniform
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.dummy import DummyClassifier
@@ -171,9 +171,24 @@ def test_lists_become_variables_by_what_is_in_them() -> None:
     assert grid.params(point) == {**point, "d": (3,), "h": True}
 
 
+class Drawn:
+    """A distribution of somebody's own."""
+
+    def rvs(self, random_state: Any = None) -> float:
+        del random_state
+        return 0.5
+
+
 @pytest.mark.parametrize(("grid", "complaint"), [
     ({}, "param_distributions is empty"),
-    ({"C": uniform()}, "'C': a continuous distribution came"),
+    ({"C": uniform()}, "'C': a continuous distribution came, a list of values was wanted;"),
+    ({"C": randint(1, 5)}, r"'C': a discrete distribution came, .* as list\(range\(1, 5\)\);"),
+    ({"C": binom(3, 0.5, loc=2)}, r"a discrete .* wanted, such as list\(range\(2, 6\)\);"),
+    ({"C": randint(1, 5, loc=0.5)}, "a discrete distribution came, a list of values was wanted;"),
+    ({"C": poisson(3)}, "a discrete distribution came, a list of values was wanted;"),
+    ({"C": randint}, "a discrete distribution came, a list of values was wanted;"),
+    ({"C": rv_discrete(values=([1, 9], [0.5, 0.5]))()}, "a discrete .* values was wanted;"),
+    ({"C": Drawn()}, "'C': a distribution came, a list of values was wanted;"),
     ({"C": []}, "'C': the list of values is empty"),
     ({"C": "abc"}, "'C': 'abc' is not a list of values"),
     ({"C": 3}, "'C': 3 is not a list of values"),

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercbo import Binary, Categorical, Exactly, Integer, Ordinal, PointError, Space, SpaceError
+from mercbo.domain.variables import MAX_VALUES
 from mercbo.errors import MercboError
 from mercbo.space import is_single
-from mercbo.variables import MAX_VALUES
 
 MIXED = Space(
     {
@@ -495,7 +495,7 @@ def test_an_unknown_encoding_is_refused(encoding):
         ({None: Binary()}, "a variable's name must be a non-empty str, got None"),
         ({"": Binary()}, "a variable's name must be a non-empty str, got ''"),
         ({"a": [1, 2]}, "'a': [1, 2] is not a variable"),
-        ({"a": Binary}, "'a': <class 'mercbo.variables.Binary'> is not a variable"),
+        ({"a": Binary}, "'a': <class 'mercbo.domain.variables.Binary'> is not a variable"),
         ([Binary()], "a dict of name: variable, got list"),
         (None, "a dict of name: variable, got NoneType"),
     ],

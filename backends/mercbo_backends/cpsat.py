@@ -41,6 +41,8 @@ from mercbo_backends.search import allowed, polish, random_states
 
 # The sum of scaled coefficients: more is slower (2^45: half as fast), less rounds more.
 WHOLE_SUM = 2.0**36
+# Sums of coefficients between which the scale to whole numbers and its inverse are floats.
+SCALES = (1e-295, 1e300)
 STATUS = {
     cp_model.OPTIMAL: "optimal",
     cp_model.FEASIBLE: "feasible",
@@ -141,9 +143,10 @@ class Program:
         for state in problem.excluded:
             self.exclude(state)
         terms = int((problem.linear != 0).sum() + (problem.biases != 0).sum())
-        self.scale = WHOLE_SUM / float(np.clip(problem.scale, 1e-270, 1e270))
+        self.scale = WHOLE_SUM / float(np.clip(problem.scale, *SCALES))
         self.slack = terms / (2 * self.scale)
-        self.dual = roof_dual(problem)[0]
+        # the flows behind it are rounded too
+        self.dual = roof_dual(problem)[0] - (terms + 1) * np.finfo(float).eps * problem.scale
         # where only limits are hard, CP-SAT needs no help, and a descent may take longer than it
         hard = len(problem.biases) or not len(problem.limits)
         self.best = self._quick_best(rng) if hard else None

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index
-from mercbo.limits import Limits
+from mercbo.domain.limits import Limits
 from mercbo_backends.base import Backend, Check
 from mercbo_backends.problem import Problem, count_of, seconds_of
 

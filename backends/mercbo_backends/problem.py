@@ -25,7 +25,7 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Floats, Index, first_of_each
-from mercbo.limits import Limits
+from mercbo.domain.limits import Limits
 
 # Moves work on a dense matrix of couplings; 8,000 bits take half a gigabyte.
 MAX_BITS = 8000

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercbo import moves
 from mercbo.arrays import Bits, Index, first_of_each
-from mercbo.limits import Limits
+from mercbo.domain.limits import Limits
 from mercbo_backends.problem import Problem
 
 # With limits a descent looks at pairs of moves: so many states go between looks at the clock.

@@ -24,6 +24,7 @@ from matplotlib import pyplot as plt
 
 from mercbo.bench import report
 from mercbo.bench.runner import run_all, runs_of, tasks_of
+from mercbo.bench.runs import PACKED, gathered, pack
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Options:
     runs: Sequence[int]
     jobs: int
     quick: bool
-    more: Sequence[Path]
+    known: Path | None
     only: str | None
 
 
@@ -47,9 +48,7 @@ def options(name: str, about: str | None, runs: str) -> Options:
     parser.add_argument("--runs", help=f"such as 0-4 (default {runs})")
     parser.add_argument("--jobs", type=int, default=1, help="runs played side by side")
     parser.add_argument("--quick", action="store_true", help="a few evaluations, to see it work")
-    parser.add_argument(
-        "--with", dest="more", type=Path, action="append", default=[], help="packed runs to add"
-    )
+    parser.add_argument("--known", type=Path, help="packed runs that are not to be played again")
     parser.add_argument("--only", help="one problem of the figure")
     given = parser.parse_args()
     chosen = runs_of(given.runs or ("0" if given.quick else runs))
@@ -57,13 +56,15 @@ def options(name: str, about: str | None, runs: str) -> Options:
     # a short look must not meet the whole runs
     out = given.out or Path("paper") / (f"{name}-quick" if given.quick else name)
     out.mkdir(parents=True, exist_ok=True)
-    return Options(out, data, chosen, given.jobs, given.quick, given.more, given.only)
+    return Options(out, data, chosen, given.jobs, given.quick, given.known, given.only)
 
 
 def play(
     problems: Sequence[str], methods: Sequence[str], given: Options, budget: int | None
 ) -> dict[str, report.Curves]:
     """The curves of each problem; what the folder does not hold is played first."""
+    if given.known is not None:
+        pack(given.out / PACKED, *gathered(given.known))
     tasks = tasks_of(problems, methods, given.runs, budget=budget, relocated=False, data=given.data)
 
     def progress(outcome: Any, done: int, total: int) -> None:
@@ -71,7 +72,7 @@ def play(
 
     for failed in run_all(tasks, given.out, jobs=given.jobs, progress=progress):
         print("failed:", *failed.task.key, failed.error)
-    curves, _ = report.load(given.out, *given.more)
+    curves, _ = report.load(given.out)
     print(report.markdown([c for c in curves if c.problem in problems]), flush=True)
     return {curve.problem: curve for curve in curves}
 

@@ -29,6 +29,7 @@ import numpy as np
 
 import mercbo
 from mercbo import backend
+from mercbo.bench.runs import make_folder
 from mercbo.optimizer import Optimizer
 from mercbo.problems import Problem
 from mercbo.problems.catalogue import find
@@ -157,7 +158,7 @@ def run(
     makers = {name: find(name) for name in problems}
     for make in makers.values():
         make(0, data)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     solvers = contenders(cp_sat_seconds)
     rows: list[Measurement] = []
     with (out / "backends.jsonl").open("w", encoding="utf-8") as file:

@@ -23,11 +23,20 @@ import numpy as np
 
 from mercbo.arrays import Floats, Rows
 from mercbo.bench.backends import header
-from mercbo.constraints import AllDifferent, AtMost, Constraint, Exactly, Forbid, Implies, Linear
+from mercbo.bench.runs import make_folder
+from mercbo.domain.constraints import (
+    AllDifferent,
+    AtMost,
+    Constraint,
+    Exactly,
+    Forbid,
+    Implies,
+    Linear,
+)
+from mercbo.domain.variables import Binary, Categorical, Point, Variable
 from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
-from mercbo.variables import Binary, Categorical, Point, Variable
 
 RESULTS, ASKS = 100, 15
 # Feasible evaluations of a run that looks for an optimum, and all evaluations of one that fails.
@@ -243,7 +252,7 @@ def run(
     out: Path, *, first: int, runs: int, progress: Callable[[str], None] = lambda _: None
 ) -> Results:
     """Measure everything; one JSON line per measurement."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     results = Results([], [], [])
     with (out / "constraints.jsonl").open("w", encoding="utf-8") as file:
 

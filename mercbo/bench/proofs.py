@@ -18,12 +18,13 @@ import numpy as np
 
 from mercbo.backend import resolve
 from mercbo.bench.backends import draws_of, header
+from mercbo.bench.runs import make_folder
+from mercbo.domain.variables import Categorical
 from mercbo.problems import Problem
 from mercbo.problems.base import random_initial
 from mercbo.problems.random_quadratic import random_quadratic
 from mercbo.quadratic import Draw
 from mercbo.space import Space
-from mercbo.variables import Categorical
 
 BITS = (10, 15, 20, 25, 30)
 GROUPS = ((6, 4), (8, 4), (8, 6))
@@ -73,7 +74,7 @@ def run(
         "products": cp_sat(**settings, formulation="products"),
         "exhaustive": resolve("exhaustive"),
     }
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     rows = []
     with (out / "proofs.jsonl").open("w", encoding="utf-8") as file:
         file.write(json.dumps(header()) + "\n")

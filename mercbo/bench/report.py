@@ -254,7 +254,7 @@ def problem_table(curves: Curves, against: str | None = None) -> str:
         found = duel(curves.last(first), curves.last(method))
         pairs = f"{found.wins}-{found.ties}-{found.losses} ({found.p:.2g})"
         cells.append("" if method == first else pairs)
-        cells.append("{:.2g}, {:.2g}".format(*curves.ask[method]))
+        cells.append(seconds_shown(*curves.ask[method]))
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join([*lines, *coverage(curves)])
 
@@ -311,6 +311,11 @@ def optimum_shown(optimum: Floats) -> str:
 
 def shown(mean: float, error: float) -> str:
     return f"{mean:.5g}" if np.isnan(error) else f"{mean:.5g} ± {error:.2g}"
+
+
+def seconds_shown(median: float, mean: float) -> str:
+    """Nothing where no point was asked for: all were initial ones."""
+    return "" if np.isnan(median) else f"{median:.2g}, {mean:.2g}"
 
 
 def rank_table(curves: Sequence[Curves]) -> str:

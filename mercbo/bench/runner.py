@@ -43,12 +43,12 @@ from mercbo.bench.backends import header
 from mercbo.bench.methods import make as make_method
 from mercbo.bench.methods import maker as method_maker
 from mercbo.bench.methods.base import Method
-from mercbo.bench.runs import FILE, PACKED, Key, alike, read
+from mercbo.bench.runs import FILE, PACKED, Key, alike, make_folder, read
 from mercbo.bench.runs import packed as read_packed
-from mercbo.errors import SettingError
+from mercbo.errors import SettingError, whole
 from mercbo.problems import Problem
 from mercbo.problems import make as make_problem
-from mercbo.processes import is_gone, this_process
+from mercbo.record.processes import is_gone, this_process
 
 # Which process plays in a folder, while it does.
 RUNNING = "running"
@@ -65,6 +65,10 @@ class Task:
     relocated: bool = True
     data: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            whole("budget", self.budget)
+
     @property
     def key(self) -> Key:
         return self.method, self.label, self.run
@@ -78,7 +82,8 @@ class Task:
 
     def length(self, problem: Problem) -> int:
         """The number of evaluations: no more than the space has points."""
-        return min(self.budget or problem.budget, problem.space.size)
+        budget = problem.budget if self.budget is None else self.budget
+        return min(budget, problem.space.size)
 
 
 @dataclass(frozen=True)
@@ -265,7 +270,7 @@ def run_all(
     for name in dict.fromkeys(task.method for task in tasks):
         method_maker(name)
     lengths = {task.key: task.length(task.instance()) for task in tasks}
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with alone_in(out):
         return _play_missing(tasks, lengths, out, jobs, progress)
 
@@ -402,7 +407,11 @@ def runs_of(text: str) -> list[int]:
     runs: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             raise SettingError(f"runs={text!r} is not of the form 0-24 or 0,3,5-7")
+        if dash and int(last) < int(first):
+            raise SettingError(
+                f"runs={text!r}: {part.strip()!r} runs backwards; {last}-{first} was wanted"
+            )
         runs += range(int(first), int(last or first) + 1)
     return list(dict.fromkeys(runs))

@@ -63,17 +63,48 @@ class Run:
         return self.method, self.problem, self.run
 
 
+def make_folder(out: Path) -> None:
+    """Make a folder for results unless it is there; a `SettingError` where it cannot be one."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"{out} is not a folder and cannot be made one ({error.strerror}); a folder for the "
+            "results was wanted"
+        ) from None
+
+
 # -- the file of evaluations -------------------------------------------------------------------
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file; a last one that was cut short is left out."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                return
+    """The lines of a file; a last one that was cut short, and so has no end, is left out.
+
+    Any other line that cannot be read is a `SettingError`: runs stand behind it.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            found = _object(line)
+            if found is not None:
+                yield found
+            elif line.endswith(b"\n"):
+                came = line.decode("utf-8", "replace").strip()
+                raise SettingError(
+                    f"{path}, line {number}: {_cut(came)!r} came, a JSON object was wanted; take "
+                    "the line out, or put back what stood there"
+                )
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line.decode("utf-8"))
+    except ValueError:  # no JSON, or no text
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _cut(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def evaluated(path: Path) -> tuple[dict[str, Any], list[Run]]:

@@ -25,9 +25,10 @@ import numpy as np
 from scipy.optimize import nnls
 
 from mercbo.bench.backends import header
+from mercbo.bench.runs import make_folder
+from mercbo.domain.variables import Point
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
-from mercbo.variables import Point
 
 RESULTS, VARIABLES, POINTS = (50, 200, 500, 1000, 2000, 5000), (25, 50, 100), (1, 10)
 WORKERS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -159,7 +160,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Ask]:
     """Time the grid; one JSON line per ask."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     asks = []
     with (out / "scale.jsonl").open("w", encoding="utf-8") as file:
         file.write(json.dumps(header()) + "\n")
@@ -245,7 +246,7 @@ def kept_busy(*, workers: int = 8, evaluations: int = 500, seconds: float = 2.0)
     """Measured, not simulated: the share of time for which worker processes of Dask evaluate."""
     from distributed import Client, LocalCluster
 
-    from mercbo.driver import minimize
+    from mercbo.loop.driver import minimize
 
     cluster = LocalCluster(
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"

@@ -6,6 +6,8 @@ on a made-up reaction, `bench.py` the measurements; `common.py` has what they sh
 
 from __future__ import annotations
 
+from typing import Annotated
+
 try:
     import rich  # noqa: F401
     import typer
@@ -14,6 +16,7 @@ except ImportError as error:
         "the mercbo command needs typer and rich: pip install 'mercbo[cli]'"
     ) from error
 
+from mercbo import __version__
 from mercbo.cli import demo, show, study
 from mercbo.cli.bench import bench
 
@@ -23,6 +26,17 @@ for group in (study, show, demo):
 app.add_typer(bench, name="bench")
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mercbo {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[  # answered by its callback, before any command
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="The version, and exit."),
+    ] = False,
+) -> None:
     """Bayesian optimisation over combinatorial spaces."""

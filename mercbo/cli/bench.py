@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from mercbo.bench.runner import Task
 
 bench = typer.Typer(no_args_is_help=True, help="Measurements that decide what is a default.")
 
@@ -63,7 +66,7 @@ def bench_scale(
     from mercbo.bench import scale
 
     console = Console()
-    with console.status("starting") as status:
+    with console.status("starting") as status, named_errors():
         asks = scale.run(out, progress=status.update)
         cost, turn = scale.Cost.fitted(asks), scale.turn_seconds(out)
         status.update("simulating")
@@ -92,7 +95,7 @@ def bench_proofs(
     from mercbo.bench import proofs
 
     console = Console()
-    with console.status("starting") as status:
+    with console.status("starting") as status, named_errors():
         rows = proofs.run(out, draws=draws, time_limit=time_limit, progress=status.update)
     text = proofs.markdown(rows)
     (out / "proofs.md").write_text(text + "\n", encoding="utf-8")
@@ -113,7 +116,7 @@ def bench_constraints(
     from mercbo.bench import constraints
 
     console = Console()
-    with console.status("starting") as status:
+    with console.status("starting") as status, named_errors():
         results = constraints.run(out, first=first, runs=runs, progress=status.update)
     text = constraints.markdown(results)
     (out / "constraints.md").write_text(text + "\n", encoding="utf-8")
@@ -145,34 +148,57 @@ def bench_run(
 
     Runs that failed are listed at the end, and the exit code is then 1.
     """
-    from rich.progress import Progress
-
     from mercbo.bench import runner
-    from mercbo.bench.runs import FILE
 
-    if budget != "published" and not budget.isdigit():
-        raise typer.BadParameter(f"--budget {budget!r} is neither a number nor 'published'")
     with named_errors():
         tasks = runner.tasks_of(
             names_of(problems),
             names_of(methods),
             runner.runs_of(runs),
-            budget=None if budget == "published" else int(budget),
+            budget=budget_of(budget),
             relocated=relocated,
             data=data,
         )
-        with Progress() as shown:
-            bar = shown.add_task("runs", total=len(tasks))
+        failed = play_tasks(tasks, out, jobs)
+    if failed:
+        raise typer.Exit(1)
 
-            def progress(outcome: runner.Outcome | None, done: int, total: int) -> None:  # noqa: ARG001
-                what = "runs" if outcome is None else " ".join(map(str, outcome.task.key))
-                shown.update(bar, completed=done, description=what)
 
-            failures = runner.run_all(tasks, out, jobs=jobs, progress=progress)
-    for failed in failures:
-        typer.echo(f"failed: {' '.join(map(str, failed.task.key))}: {failed.error}", err=True)
-    typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / FILE}")
-    if failures:
+@bench.command("suite")
+def bench_suite(
+    name: Annotated[str, typer.Argument(help="published or heldout.")],
+    data: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(envvar="MERCBO_DATA", help="Folder of published instances."),
+    ] = None,
+    methods: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Some methods of the suite, by commas; all by default."),
+    ] = None,
+    problems: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Some problems of the suite, by commas; all by default."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs played side by side.")] = 1,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Folder of the results; bench-NAME by default. Runs in it are kept."),
+    ] = None,
+) -> None:
+    """Play a whole table of the documentation and report it; started again, it goes on."""
+    from mercbo.bench import suites
+
+    with named_errors():
+        tasks = suites.suite_tasks(
+            name,
+            data,
+            methods=None if methods is None else names_of(methods),
+            problems=None if problems is None else names_of(problems),
+        )
+        out = out or Path(f"bench-{name}")
+        failed = play_tasks(tasks, out, jobs)
+    write_report(out)
+    if failed:
         raise typer.Exit(1)
 
 
@@ -193,18 +219,7 @@ def bench_report(
     ] = None,
 ) -> None:
     """Tables and plots of runs, written to their folder or another."""
-    from mercbo.bench import report
-
-    with named_errors():
-        curves, failures = report.load(source, *(more or ()))
-        text = report.markdown(curves, failures, against)
-    out = out or (source if source.is_dir() else source.parent)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "report.md").write_text(text + "\n", encoding="utf-8")
-    typer.echo(text)
-    with named_errors():
-        for path in report.plot(curves, out):
-            typer.echo(f"wrote {path}", err=True)
+    write_report(source, *(more or ()), against=against, out=out)
 
 
 @bench.command("pack")
@@ -226,6 +241,46 @@ def bench_pack(
     typer.echo(f"{played} runs, {file.stat().st_size} bytes, sha256 {checksum}")
 
 
+def play_tasks(tasks: Sequence[Task], out: Path, jobs: int) -> bool:
+    """Play what a folder does not hold yet, with a bar; whether some runs failed."""
+    from rich.progress import Progress
+
+    from mercbo.bench import runner
+    from mercbo.bench.runs import FILE
+
+    with Progress() as shown:
+        bar = shown.add_task("runs", total=len(tasks))
+
+        def progress(outcome: runner.Outcome | None, done: int, total: int) -> None:  # noqa: ARG001
+            what = "runs" if outcome is None else " ".join(map(str, outcome.task.key))
+            shown.update(bar, completed=done, description=what)
+
+        failures = runner.run_all(tasks, out, jobs=jobs, progress=progress)
+    for failed in failures:
+        typer.echo(f"failed: {' '.join(map(str, failed.task.key))}: {failed.error}", err=True)
+    typer.echo(f"{len(tasks) - len(failures)} of {len(tasks)} runs are in {out / FILE}")
+    return bool(failures)
+
+
+def write_report(
+    source: Path, *more: Path, against: str | None = None, out: Path | None = None
+) -> None:
+    """Print the report of some runs, and write it with its plots."""
+    from mercbo.bench import report
+    from mercbo.bench.runs import make_folder
+
+    out = out or (source if source.is_dir() else source.parent)
+    with named_errors():
+        curves, failures = report.load(source, *more)
+        text = report.markdown(curves, failures, against)
+        make_folder(out)
+    (out / "report.md").write_text(text + "\n", encoding="utf-8")
+    typer.echo(text)
+    with named_errors():
+        for path in report.plot(curves, out):
+            typer.echo(f"wrote {path}", err=True)
+
+
 @contextlib.contextmanager
 def named_errors() -> Iterator[None]:
     """What was wrong, or is to be installed, as a message without a traceback."""
@@ -235,6 +290,17 @@ def named_errors() -> Iterator[None]:
         yield
     except (MercboError, ImportError) as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def budget_of(text: str) -> int | None:
+    """``"120"`` -> 120, ``"published"`` -> None."""
+    if text == "published":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(
+            f"--budget {text!r} is neither a whole number of at least 1 nor 'published'"
+        )
+    return int(text)
 
 
 def names_of(text: str) -> list[str]:

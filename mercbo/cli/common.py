@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
+from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
 from mercbo.lab.study import Study
-from mercbo.variables import Point
 
 WRONG, PARTLY, STOPPED = 1, 3, 130
 # Rows of a table, or complaints, that are shown; a file or --json holds all.
@@ -136,9 +136,12 @@ def values_of(study: Study, points: Sequence[Point]) -> list[list[object]]:
     return [[point[name] for name in study.space.names] for point in points]
 
 
-def check_free(path: Path, *, force: bool) -> None:
-    """Refuse to write over a file, which may hold a week's results."""
+def check_free(
+    path: Path, *, force: bool, remedy: str = "choose another name, or add --force"
+) -> None:
+    """Refuse to write over a file, which may hold a week's results; `remedy` is what the command
+    has options for."""
     if path.exists() and not force:
-        raise MercboError(f"{path}: exists already; choose another name, or add --force")
+        raise MercboError(f"{path}: exists already; {remedy}")
     if not path.parent.is_dir():
         raise MercboError(f"{path}: there is no folder {path.parent}")

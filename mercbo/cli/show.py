@@ -12,13 +12,13 @@ import typer
 
 from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
 from mercbo.cli.study import OptionalPath, OptionalText
+from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose, hint
 from mercbo.lab.assignments import assigned
 from mercbo.lab.notes import beside, design_key
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
 from mercbo.lab.tables import Cell, put, write_table
-from mercbo.variables import Point
 
 app = typer.Typer()
 Force = Annotated[bool, typer.Option("--force", help="Write over the file.")]

@@ -23,6 +23,7 @@ from mercbo.cli.common import (
     counted,
     values_of,
 )  # fmt: skip
+from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose
 from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of
@@ -44,9 +45,8 @@ from mercbo.lab.results import (
     read_results,
 )
 from mercbo.lab.spacefile import read_titled
-from mercbo.lab.study import TARGET, Study
+from mercbo.lab.study import TARGET, Study, check_new
 from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
-from mercbo.variables import Point
 
 app = typer.Typer()
 
@@ -128,6 +128,14 @@ def _was_it_made(study: Path) -> str:
 def _from_table(
     out: Output, study: Path, past: Path, written: Path, ignore: str, settings: dict[str, Any]
 ) -> tuple[Study, int]:
+    check_new(study)
+    if written.absolute() == study.absolute():
+        raise MercboError(f"--write-space {written}: that is the study; name another file")
+    check_free(
+        written,
+        force=False,
+        remedy="--write-space names another file for the space that is inferred",
+    )
     table = read_table(past)
     ignored = tuple(part.strip() for part in ignore.split(",") if part.strip())
     columns = inferred(table, settings["target"], ignore=ignored)
@@ -139,7 +147,6 @@ def _from_table(
         raise MercboError(
             f"{past.name}: nothing was made; mend the rows above, or --ignore columns"
         )
-    check_free(written, force=False)
     made = Study.create(study, space, **settings)
     put(written, as_yaml(columns, past.name).encode("utf-8"))
     _store(made, reading.good)
@@ -394,16 +401,24 @@ def amend(
             raise MercboError("either a table or --point with --value is needed")
         changes: list[tuple[Point, float | None]]
         if corrected is None:
-            try:
-                changes = [(assigned(opened.space, point), result_of(value))]
-            except CellError as error:
-                raise MercboError(f"--value: {error}") from None
+            changes = [(assigned(opened.space, point), _right(value))]
         else:
             changes = _corrections(out, opened, corrected, target or opened.target)
         for each, right in changes:
             opened.optimizer.amend(each, right)
-    out.give({"amended": len(changes)})
-    out.say(counted(len(changes), "result") + " corrected")
+    failed = sum(right is None for _, right in changes)
+    out.give({"amended": len(changes), "failed": failed})
+    into = f" ({counted(failed, 'failure')} now)" if failed else ""
+    out.say(counted(len(changes), "result") + " corrected" + into)
+
+
+def _right(value: str) -> float | None:
+    """What --value says. A lone x or - is a failure in a spreadsheet, but a slip on a line that
+    takes a result away."""
+    try:
+        return result_of(value, failures=("failed",))
+    except CellError as error:
+        raise MercboError(f"--value: {error}") from None
 
 
 def _corrections(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mercbo.domain.variables import Point, Value
 from mercbo.errors import PointError, hint
 from mercbo.lab.cells import CellError, value_of
 from mercbo.space import Space
-from mercbo.variables import Point, Value
 
 # NAME=VALUE up to a comma or the end; a name or a value in quotes may have commas in it.
 QUOTED = r"\"[^\"]*\"|'[^']*'"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Collection
 
-from mercbo.errors import PointError
+from mercbo.domain.variables import Binary, Value, Variable
 from mercbo.lab.tables import Cell
-from mercbo.variables import Binary, Value, Variable
 
 # How people and spreadsheets write that an evaluation failed.
 FAILED = {
@@ -62,9 +62,11 @@ def is_empty(cell: Cell) -> bool:
     return cell is None or cell == ""
 
 
-def result_of(cell: Cell, *, decimal_comma: bool = False) -> float | None:
-    """The result in a cell; None where it says that the evaluation failed."""
-    if isinstance(cell, str) and cell.lower() in FAILED:
+def result_of(
+    cell: Cell, *, decimal_comma: bool = False, failures: Collection[str] = FAILED
+) -> float | None:
+    """The result in a cell; None where it says, by one of `failures`, that it failed."""
+    if isinstance(cell, str) and cell.lower() in failures:
         return None
     number = number_of(cell, decimal_comma=decimal_comma)
     if number is None:
@@ -82,7 +84,10 @@ def _near_number(cell: Cell) -> str:
 def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> Value:
     """The value of a variable that a cell stands for; a `CellError` names the nearest."""
     values = {value: value for value in variable.values}
-    if not isinstance(cell, bool) and not is_empty(cell) and cell in values:
+    cell = "" if cell is None else cell  # a workbook has no empty text
+    # True equals 1 in Python, but is no cell of that number
+    other = isinstance(cell, bool) and values.get(cell) is not cell
+    if not is_empty(cell) and not other and cell in values:
         return values[cell]
     if isinstance(cell, str):
         written = {_written(value): value for value in variable.values}
@@ -141,10 +146,8 @@ def _truth(cell: Cell) -> bool | None:
 def _refusal(variable: Variable, cell: Cell, number: float | None) -> str:
     if is_empty(cell):
         return f"is empty; one of {_some(variable)} was wanted"
-    try:
-        variable.index(cell)
-    except PointError as error:
-        complaint = str(error).split("; did you mean")[0]
+    # not by way of `index`, for which True is 1
+    complaint = f"{cell!r} {variable._refusal(cell)}".split("; did you mean")[0]
     near = nearest(variable, cell, number)
     return f"{complaint}; the nearest is {near!r}" if near is not None else complaint
 

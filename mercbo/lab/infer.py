@@ -10,12 +10,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from mercbo.domain.variables import (
+    MAX_VALUES,
+    Binary,
+    Categorical,
+    Integer,
+    Ordinal,
+    Value,
+    Variable,
+)
 from mercbo.errors import SpaceError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of
 from mercbo.lab.results import CONTROL, PLATE_COLUMNS
 from mercbo.lab.tables import Cell, Table
 from mercbo.space import Space
-from mercbo.variables import MAX_VALUES, Binary, Categorical, Integer, Ordinal, Value, Variable
 
 # More different numbers than this are rather a measurement or a continuous setting.
 MANY = 24

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercbo.variables import Point
+from mercbo.domain.variables import Point
 
 SPACE = """\
 # A Suzuki-like coupling, made up. Lists of numbers have an order, lists of texts have none.

@@ -17,11 +17,11 @@ from importlib import resources
 import numpy as np
 
 from mercbo import __version__
-from mercbo.explain import Explanation
+from mercbo.domain.variables import Value
+from mercbo.explaining.explain import Explanation
 from mercbo.lab import charts
 from mercbo.lab.study import Study
 from mercbo.optimizer import Optimizer
-from mercbo.variables import Value
 
 # Rows of the tables, variables with effects and pairs with a map that a page holds.
 BEST, PENDING, VARIABLES, PAIRS, MAPS = 20, 400, 30, 15, 4

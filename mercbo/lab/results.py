@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercbo.arrays import Rows, key, keys
+from mercbo.domain.variables import Point, Value
 from mercbo.errors import PointError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
 from mercbo.lab.tables import Cell, Line, Table, TableError
 from mercbo.space import Space
-from mercbo.variables import Point, Value
 
 # Columns that plates have, and that are neither variables nor notes worth keeping.
 PLATE_COLUMNS = ("plate", "well", "design")
@@ -157,9 +157,27 @@ def _check_target(table: Table, space: Space, target: str) -> None:
 
 
 def is_control(line: Line, space: Space) -> bool:
-    """Whether a row has no design: it is marked so, or has no value of any variable."""
-    marked = str(line.cells.get("design") or "").strip().lower() == CONTROL
-    return marked or all(is_empty(line.cells[name]) for name in space.names)
+    """Whether a row has no design: it is marked so, or has no value of any variable.
+
+    Where a design of empty cells is one of the space, the number in the column of designs tells
+    them apart; a table without that column, such as an export, lists no controls.
+    """
+    number = line.cells.get("design")
+    if str(number or "").strip().lower() == CONTROL:
+        return True
+    if not all(is_empty(line.cells[name]) for name in space.names):
+        return False
+    unnumbered = "design" in line.cells and is_empty(number)
+    return unnumbered or not _may_be_empty(space)
+
+
+def _may_be_empty(space: Space) -> bool:
+    """Whether a row of empty cells is a design."""
+    try:
+        space.feasible_rows([{name: value_of(v, "") for name, v in space.variables.items()}])
+    except (CellError, PointError):
+        return False
+    return True
 
 
 class Changed:

@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mercbo.constraints import (
+from mercbo.domain.constraints import (
     AllDifferent,
     AtLeast,
     AtMost,
@@ -29,11 +29,11 @@ from mercbo.constraints import (
     Test,
     Tied,
 )
+from mercbo.domain.variables import Categorical, Ordinal, Variable, variable_from_dict
 from mercbo.errors import SpaceError, hint
 from mercbo.lab.cells import CellError, value_of
 from mercbo.lab.tables import TableError, check_size
 from mercbo.space import Space
-from mercbo.variables import Categorical, Ordinal, Variable, variable_from_dict
 
 MOST_BYTES = 2**20
 DEEPEST = 12

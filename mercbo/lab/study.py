@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mercbo.domain.variables import Value
 from mercbo.errors import SettingError, SpaceError, StateError
 from mercbo.lab.notes import Notes
 from mercbo.lab.results import PLATE_COLUMNS
+from mercbo.lab.tables import Cell, read_back
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 
@@ -29,12 +31,44 @@ def check_names(space: Space, target: str) -> None:
             f"a variable cannot be named {taken[0]!r} in a study: its tables have a column of that "
             f"name with another meaning (as {', '.join(map(repr, RESERVED))}); call it otherwise"
         )
-    if not target.strip() or target in RESERVED:
+    for name in (*space.names, target):
+        if name != name.strip():
+            raise SpaceError(
+                f"{name!r} cannot be the name of a column: tables lose the spaces at its ends"
+            )
+    if not target or target in RESERVED:
         raise SettingError(f"target={target!r} cannot be the name of the column of results")
     if target in space.variables:
         raise SettingError(
             f"target={target!r} is a variable; the results need a column of their own"
         )
+
+
+def check_values(space: Space) -> None:
+    """Refuse values that a table would not give back: some other cell, or the cell of another."""
+    for name, variable in space.variables.items():
+        cells: dict[Cell, Value] = {}
+        for value in variable.values:
+            cell = read_back(value)
+            if isinstance(value, str) and cell != value:
+                raise SpaceError(
+                    f"{name!r}: {value!r} would be {cell!r} after it was written to a table and "
+                    "read again, so no result could be told for it; write the value otherwise"
+                )
+            if cell in cells:
+                raise SpaceError(
+                    f"{name!r}: {cells[cell]!r} and {value!r} would be the same cell of a table, "
+                    f"{cell!r}, so their results could not be told apart; write one otherwise"
+                )
+            cells[cell] = value
+
+
+def check_new(file: Path) -> None:
+    """Refuse a file in which no study can begin."""
+    if file.exists():
+        raise StateError(f"{file}: exists already; choose another name, or go on with it")
+    if not file.parent.is_dir():
+        raise StateError(f"{file}: there is no folder {file.parent}")
 
 
 def url_of(path: str | os.PathLike[str]) -> str:
@@ -77,11 +111,9 @@ class Study:
     ) -> Study:
         """Begin a study in a new file."""
         check_names(space, target)
+        check_values(space)
         file = Path(path)
-        if file.exists():
-            raise StateError(f"{file}: exists already; choose another name, or go on with it")
-        if not file.parent.is_dir():
-            raise StateError(f"{file}: there is no folder {file.parent}")
+        check_new(file)
         optimizer = Optimizer(space, storage=url_of(file), **settings)
         notes = Notes(file)
         notes.set(target=target, title=title)

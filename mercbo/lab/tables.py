@@ -285,6 +285,18 @@ def neutral(cell: Cell) -> Cell:
     return cell
 
 
+def read_back(cell: Cell) -> Cell:
+    """What a cell is after it was written to a text file and read from there.
+
+    >>> [read_back(c) for c in ("=1+1", "01", 1, None, "a ", "'=x")]
+    ['=1+1', '01', '1', '', 'a', '=x']
+    """
+    text = "" if cell is None else str(neutral(cell))
+    # no file of text holds these: half a character, and what makes a file count as binary
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    return _stripped(text)
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
-from mercbo.constraints import AllDifferent
+from mercbo.domain.constraints import AllDifferent
+from mercbo.domain.variables import Categorical
 from mercbo.problems.base import INITIAL, Problem, at_least
 from mercbo.space import Space
-from mercbo.variables import Categorical
 
 # Facilities up to which all n! assignments are tried: 40,320 of 8.
 ENUMERABLE = 8

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.domain.variables import Categorical
 from mercbo.errors import SettingError, hint
 from mercbo.problems.base import Problem, random_initial
 from mercbo.space import Space
-from mercbo.variables import Categorical
 
 LETTERS, LENGTH = "ACGT", 8
 BUDGET = 500  # as published

@@ -31,10 +31,10 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
+from mercbo.domain.variables import Categorical
 from mercbo.errors import SettingError
 from mercbo.problems.base import INITIAL, Problem, at_least
 from mercbo.space import Space
-from mercbo.variables import Categorical
 
 # Share of the steps that are banned after each letter. Of 32 letters that is what the paper's
 # software bans, of 8 it is two where theirs is at most one: less of the space is feasible here.

@@ -24,9 +24,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mercbo.arrays import Floats, Rows
+from mercbo.domain.variables import Binary
 from mercbo.problems.base import Problem, random_initial
 from mercbo.space import Space
-from mercbo.variables import Binary
 
 FOLDS = 10
 RIDGE = 1.0  # scikit-learn's default

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
-from mercbo.constraints import Linear
+from mercbo.domain.constraints import Linear
+from mercbo.domain.variables import Binary
 from mercbo.problems.base import Problem, at_least, enumerated_optimum, random_initial
 from mercbo.space import Space
-from mercbo.variables import Binary
 
 # Share of the pairs that have a profit of their own.
 DENSITY = 0.25

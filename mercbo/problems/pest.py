@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.domain.variables import Ordinal
 from mercbo.problems.base import Problem, published, random_initial
 from mercbo.space import Space
-from mercbo.variables import Ordinal
 
 BUDGET = 320  # as published
 STATIONS, CHOICES, SIMULATIONS = 25, 5, 100

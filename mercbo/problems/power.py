@@ -36,10 +36,10 @@ from pathlib import Path
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.domain.variables import Categorical, Integer, Ordinal, Variable
 from mercbo.errors import choose
 from mercbo.problems.base import INITIAL, Problem
 from mercbo.space import Space
-from mercbo.variables import Categorical, Integer, Ordinal, Variable
 
 # -- the design space --------------------------------------------------------------------------
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
-from mercbo.constraints import Where
+from mercbo.domain.constraints import Where
+from mercbo.domain.variables import Variable
 from mercbo.problems.base import Problem
 from mercbo.space import Space
-from mercbo.variables import Variable
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.domain.variables import Categorical
 from mercbo.errors import choose
 from mercbo.problems.base import Problem, at_least, random_initial
 from mercbo.space import Space
-from mercbo.variables import Categorical
 
 BASES = "ACGU"
 # Bases for each pair that a target has at least: a nearly open structure would be no task.

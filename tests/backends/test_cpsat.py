@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mercbo_backends import CpSat, Exhaustive
 
-from mercbo.limits import exact_scale
+from mercbo.domain.limits import exact_scale
 from mercbo.testing import lowest_feasible, random_bqm, random_cqm
 
 
@@ -32,6 +32,23 @@ def test_rounding_slack_is_terms_over_twice_the_scale() -> None:
     found = CpSat(workers=1).sample(bqm, seed=0)
     total = sum(map(abs, bqm.linear.values())) + sum(map(abs, bqm.quadratic.values()))
     assert found.info["rounding_slack"] == pytest.approx((8 + 28) / (2 * 2.0**36 / total))
+
+
+@pytest.mark.parametrize("size", [1e-285, 1e-100, 1e100, 1e295])
+def test_the_size_of_the_biases_does_not_matter(size: float) -> None:
+    bqm = dimod.BinaryQuadraticModel({0: size, 1: -size, 2: 2 * size}, {(0, 1): -size}, 0, "BINARY")
+    found = CpSat(workers=1).sample(bqm, seed=0)
+    assert found.info["status"] == "optimal"
+    assert found.first.energy == pytest.approx(-size, rel=1e-9)
+    assert found.info["lower_bound"] <= found.first.energy
+
+
+def test_the_bound_is_one_where_biases_are_lost_beside_others() -> None:
+    linear, quadratic = {0: 1e15, 1: -1e-3, 2: 1.0}, {(0, 1): -1e15, (1, 2): 1e-9}
+    bqm = dimod.BinaryQuadraticModel(linear, quadratic, 0, "BINARY")
+    found = CpSat(workers=1).sample(bqm, seed=0)
+    assert found.info["lower_bound"] <= -1e-3
+    assert found.info["rounding_slack"] > 1e-3  # which says that this much may be lost
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -121,6 +121,15 @@ def test_runs_shorter_than_the_initial_points_are_compared(tmp_path: Path) -> No
     assert report.regrets(curves)["theirs"] == pytest.approx([0.0])
 
 
+def test_where_no_point_was_asked_for_the_seconds_are_left_empty(tmp_path: Path) -> None:
+    runs = [run_lines("ours", 0, [3.0, 2.0]), run_lines("theirs", 0, [3.0, 2.0, 1.0])]
+    curves, _ = report.load(write(tmp_path, *runs))
+    ours, theirs = report.problem_table(curves[0]).splitlines()[4:6]
+    assert [cell.strip() for cell in ours.split("|")][-2:] == ["", ""]
+    assert [cell.strip() for cell in theirs.split("|")][-2:] == ["0.2, 0.2", ""]
+    assert "nan" not in report.markdown(curves)
+
+
 def test_a_run_on_which_everything_failed_has_no_regret(tmp_path: Path) -> None:
     lines = [{**line, "best": None, "value": None} for line in run_lines("ours", 0, [1.0] * 3)]
     (curves,), _ = report.load(write(tmp_path, lines))

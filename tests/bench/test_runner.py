@@ -22,7 +22,7 @@ from mercbo.bench.runner import FILE, Task, run_all, runs_of, tasks_of
 from mercbo.bench.runs import PACKED, gathered, pack
 from mercbo.cli import app
 from mercbo.problems import make as make_problem
-from mercbo.processes import this_process
+from mercbo.record.processes import this_process
 
 TIMES = {"ask", "tell", "memory"}
 KEYS = {"method", "problem", "run", "index", "point", "value", "best", "optimum"}
@@ -106,6 +106,16 @@ def test_a_finished_benchmark_is_left_alone(whole: Path) -> None:
     run_all(small_tasks(), whole, progress=lambda _, done, total: counts.append((done, total)))
     assert (whole / FILE).read_text().splitlines()[1:] == before
     assert counts == [(4, 4)]
+
+
+def test_a_line_that_cannot_be_read_costs_no_finished_run(whole: Path, tmp_path: Path) -> None:
+    lines = (whole / FILE).read_text().splitlines(keepends=True)
+    text = "".join([*lines[:30], "<<<<<<< HEAD\n", *lines[30:]])
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(SettingError, match=rf"{FILE}, line 31: '<<<<<<< HEAD' came"):
+        run_all(small_tasks(), tmp_path)
+    assert (tmp_path / FILE).read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
 @pytest.mark.parametrize("budget", [22, 30])
@@ -262,10 +272,23 @@ def met(condition: Callable[[], object], seconds: float = 120.0) -> bool:
     return True
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "1-x", "0,,2"])
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "1-x", "0,,2", "²"])
 def test_wrong_runs_are_quoted(text: str) -> None:
     with pytest.raises(SettingError, match="runs="):
         runs_of(text)
+
+
+@pytest.mark.parametrize(("text", "part"), [("3-1", "3-1"), ("0,12-9", "12-9")])
+def test_runs_that_go_backwards_are_refused(text: str, part: str) -> None:
+    with pytest.raises(SettingError, match=rf"runs='{text}': '{part}' runs backwards; \d+-\d+ was"):
+        runs_of(text)
+    assert runs_of("3-3") == [3]
+
+
+@pytest.mark.parametrize("budget", [0, -1, 2.5])
+def test_a_budget_is_at_least_one_evaluation(budget: int) -> None:
+    with pytest.raises(SettingError, match=f"budget={budget} is not a whole number of at least 1"):
+        tasks_of(["labs-10"], ["random"], [0], budget=budget, relocated=True, data=None)
 
 
 def test_no_jobs_are_refused(tmp_path: Path) -> None:
@@ -297,7 +320,10 @@ def test_the_commands_play_and_report(tmp_path: Path) -> None:
         (["--problems", "nk-8-2", "--methods", "random,worker:a 'b"], "No closing quotation"),
         (["--problems", ",", "--methods", "random"], "holds no name"),
         (["--problems", "nk-8-2", "--methods", "random", "--budget", "many"], "many"),
+        (["--problems", "nk-8-2", "--methods", "random", "--budget", "0"], "of at least 1 nor"),
+        (["--problems", "nk-8-2", "--methods", "random", "--budget", "²"], "of at least 1 nor"),
         (["--problems", "nk-8-2", "--methods", "random", "--runs", "x"], "runs="),
+        (["--problems", "nk-8-2", "--methods", "random", "--runs", "3-1"], "1-3 was wanted"),
     ],
 )
 def test_wrong_options_are_named(options: list[str], message: str, tmp_path: Path) -> None:
@@ -306,6 +332,30 @@ def test_wrong_options_are_named(options: list[str], message: str, tmp_path: Pat
     assert done.exit_code == 2
     assert message in unframed(done.output)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("below", ["", "sub"])
+@pytest.mark.parametrize("command", [
+    ["run", "--problems", "nk-8-2", "--methods", "random"],
+    ["suite", "heldout", "--data", "data", "--problems", "labs-50", "--methods", "random"],
+])  # fmt: skip
+def test_a_file_in_the_place_of_the_folder_is_named(
+    tmp_path: Path, command: list[str], below: str
+) -> None:
+    (tmp_path / "notes").write_text("mine")
+    done = CliRunner().invoke(app, ["bench", *command, "--out", str(tmp_path / "notes" / below)])
+    assert done.exit_code == 2
+    assert "is not a folder and cannot be made one" in unframed(done.output)
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["backends", "scale", "proofs", "constraints"])
+def test_other_measurements_name_such_a_file_too(command: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    done = CliRunner().invoke(app, ["bench", command, "--out", str(tmp_path / "taken")])
+    assert done.exit_code == 2
+    assert "is not a folder and cannot be made one" in unframed(done.output)
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_a_problem_whose_package_is_missing_says_what_to_install(

@@ -57,6 +57,23 @@ def test_a_folder_gives_its_runs(folder: Path) -> None:
     assert found == [*OURS, *THEIRS]
 
 
+def test_only_a_last_line_that_was_cut_short_is_left_out(folder: Path) -> None:
+    path = folder / FILE
+    path.write_bytes(path.read_bytes() + b'{"method": "ours", "prob')
+    assert gathered(folder) == (HEADER, [*OURS, *THEIRS])
+
+
+@pytest.mark.parametrize("bad", [b"<<<<<<< HEAD", b'{"cut', b"[1]", b"", b"\xff\xfe"])
+@pytest.mark.parametrize("at", [0, 3, -1])
+def test_any_other_line_that_cannot_be_read_is_named(folder: Path, bad: bytes, at: int) -> None:
+    path = folder / FILE
+    lines = path.read_bytes().splitlines()
+    at = at % (len(lines) + 1)
+    path.write_bytes(b"".join(line + b"\n" for line in [*lines[:at], bad, *lines[at:]]))
+    with pytest.raises(SettingError, match=rf"{FILE}, line {at + 1}: .* a JSON object was wanted"):
+        gathered(folder)
+
+
 @pytest.mark.parametrize("kind", ["xz", "gz"])
 def test_packed_runs_come_back_to_nine_digits(folder: Path, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"runs.jsonl.{kind}"
@@ -153,3 +170,13 @@ def test_the_commands(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["bench", "report", str(mine), "--with", "lost.jsonl.xz"])
     assert done.exit_code == 2
     assert "lost.jsonl.xz" in done.output
+
+
+def test_a_report_to_where_a_file_is_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    options = [str(folder), "--out", str(tmp_path / "notes")]
+    done = CliRunner().invoke(app, ["bench", "report", *options])
+    assert done.exit_code == 2
+    words = " ".join(word for word in done.output.split() if word != "\u2502")
+    assert "is not a folder and cannot be made one" in words
+    assert (tmp_path / "notes").read_text() == "mine"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mercbo import __version__
 from mercbo.lab.spacefile import parse, space_of
 from mercbo.lab.study import Study
 from mercbo.lab.tables import read_table, write_table
@@ -23,6 +24,11 @@ def mercbo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "mercbo", *arguments], cwd=folder, capture_output=True,
         encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=120,
     )  # fmt: skip
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    done = mercbo(tmp_path, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"mercbo {__version__}\n", "")
 
 
 @pytest.mark.slow

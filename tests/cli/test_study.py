@@ -101,6 +101,21 @@ def test_plates_have_wells_and_controls(made) -> None:
     assert "--controls needs --plate" in made("ask", "s.db", "--controls", 2, code=1).stderr
 
 
+def test_a_design_of_nothing_but_null_is_told(run) -> None:
+    Path("z.yaml").write_text("variables:\n  acid: [null, HCl]\n  base: [null, NaOH]\n")
+    run("init", "z.db", "--space", "z.yaml", "--seed", 0)
+    run("ask", "z.db", "-k", 4, "--out", "z.csv")
+    table = read_table("z.csv")
+    rows = [[*list(line.cells.values())[:-1], i] for i, line in enumerate(table.lines)]
+    write_table("z.csv", table.header, rows)
+    said = run("tell", "z.db", "z.csv").stdout
+    assert "4 results stored; best so far 0; 0 pending" in said
+    # an export has no numbers of designs
+    run("export", "z.db", "all.csv")
+    run("init", "y.db", "--space", "z.yaml")
+    assert "4 results stored" in run("import", "y.db", "all.csv").stdout
+
+
 def test_a_mistake_stores_nothing_and_is_named(made) -> None:
     made("ask", "s.db", "-k", 4, "--out", "p.csv")
 
@@ -185,20 +200,53 @@ def test_a_number_that_stands_for_two_texts_is_refused(run) -> None:
     assert run("status", "c.db", "--json").json["results"] == 0
 
 
+def test_truth_in_a_workbook_is_a_value_or_is_refused(run) -> None:
+    pytest.importorskip("openpyxl")
+    Path("t.yaml").write_text('variables:\n  dry: [true, false, ""]\n  hours: [1, 2]\n')
+    run("init", "t.db", "--space", "t.yaml", "--seed", 0)
+    run("ask", "t.db", "-k", 6, "--out", "t.xlsx")
+    table = read_table("t.xlsx")
+    rows = [[*list(line.cells.values())[:-1], i] for i, line in enumerate(table.lines)]
+    write_table("t.xlsx", table.header, rows)
+    assert "6 results stored" in run("tell", "t.db", "t.xlsx").stdout
+    write_table("u.xlsx", ["dry", "hours", "result"], [[True, True, 5.0]])
+    refused = run("tell", "t.db", "u.xlsx", code=1).stderr
+    assert 'u.xlsx, line 2, column "hours" (B2): True is not one of [1, 2]' in refused
+
+
 def test_corrections_by_table_and_by_hand(made) -> None:
     made("ask", "s.db", "-k", 3, "--out", "p.csv")
     filled("p.csv", "r.csv")
     made("tell", "s.db", "r.csv")
     filled("p.csv", "c.csv", lambda rows: rows[1].__setitem__(-1, "99,5"))
     assert "mercbo amend" in made("tell", "s.db", "c.csv", code=1).stderr
-    assert made("amend", "s.db", "c.csv", "--json").json == {"amended": 1}
+    assert made("amend", "s.db", "c.csv", "--json").json == {"amended": 1, "failed": 0}
     best = made("status", "s.db", "--json").json["best"]
     assert best["value"] == 99.5
     point = ",".join(f"{name}={value}" for name, value in best["point"].items())
-    made("amend", "s.db", "--point", point, "--value", "failed")
+    said = made("amend", "s.db", "--point", point, "--value", "failed").stdout
+    assert said == "1 result corrected (1 failure now)\n"
     assert made("status", "s.db", "--json").json["failed"] == 1
     assert "is not a number" in made("amend", "s.db", "--point", point, code=1).stderr
     assert "either a table or --point" in made("amend", "s.db", code=1).stderr
+
+
+@pytest.mark.parametrize("slip", ["x", "-", "NA", "none", ""])
+def test_a_correction_by_hand_is_a_number_or_failed(made, slip: str) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5"))
+    by_hand = ["amend", "s.db", "--point", "solvent=DMSO,heat=20,hours=1,stir=0", "--value"]
+    refused = made(*by_hand, slip, code=1).stderr
+    assert f"--value: {slip!r} is not a number; write 'failed' for a failure" in refused
+    status = made("status", "s.db", "--json").json
+    assert (status["results"], status["failed"]) == (1, 0)
+    assert made(*by_hand, "-2,5").stdout == "1 result corrected\n"
+    assert made(*by_hand, "Failed", "--json").json == {"amended": 1, "failed": 1}
+
+
+def test_a_table_of_corrections_says_what_failed(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,20,1,0,6"))
+    said = made("amend", "s.db", past("DMSO,20,1,0,x", "THF,20,1,0,7")).stdout
+    assert said == "2 results corrected (1 failure now)\n"
 
 
 def test_a_table_of_corrections_leaves_replicates_alone(made) -> None:
@@ -209,7 +257,7 @@ def test_a_table_of_corrections_leaves_replicates_alone(made) -> None:
     made("tell", "s.db", "again.csv", "--replicates")
     before = made("status", "s.db", "--json").json["results"]
     # nothing is wrong in it
-    assert made("amend", "s.db", "r.csv", "--json").json == {"amended": 0}
+    assert made("amend", "s.db", "r.csv", "--json").json == {"amended": 0, "failed": 0}
     assert made("status", "s.db", "--json").json["results"] == before
     filled("p.csv", "c.csv", lambda rows: rows[0].__setitem__(-1, "99,5"))
     assert "cannot say which of them to correct" in made("amend", "s.db", "c.csv", code=1).stderr
@@ -248,6 +296,24 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     assert "8 results stored" in run("import", "t.db", "past.csv").stdout
     assert Study.open("t.db").space == study.space
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
+
+
+def test_from_past_results_nothing_is_written_over(run) -> None:
+    table = past("DMSO,20,1,0,5", "THF,40,2,1,7")
+    begin = ["init", "p.db", "--from", table, "--target", "yield"]
+    Path("p.space.yaml").write_text("edited by hand")
+    refused = run(*begin, code=1).stderr
+    assert "p.space.yaml: exists already; --write-space names another file" in refused
+    assert "--force" not in refused
+    refused = run(*begin, "--write-space", "p.db", code=1).stderr
+    assert "--write-space p.db: that is the study" in refused
+    assert not Path("p.db").exists()
+    run(*begin, "--write-space", "q.yaml")
+    assert Path("p.space.yaml").read_text() == "edited by hand"
+    # the study comes first: another file for the space would not help
+    refused = run(*begin, code=1).stderr
+    assert "p.db: exists already; choose another name, or go on with it" in refused
+    assert len(refused.splitlines()) == 1
 
 
 def test_other_columns_and_formulas_come_back_harmless(made) -> None:

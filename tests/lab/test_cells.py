@@ -53,6 +53,9 @@ HEAT, SOLVENT = Ordinal([20, 40, 80.5]), Categorical(["water", "DMSO", "THF"])
         (Categorical(["a", None]), "none", None), (Categorical(["1", "2"]), "1", "1"),
         (Categorical([True, False]), "no", False), (Categorical(["yes", "no"]), "yes", "yes"),
         (Categorical(["1:10", "1:20"]), "1:10", "1:10"),
+        # as a workbook has them
+        (Categorical([True, False, None]), True, True), (Categorical(["a", False]), False, False),
+        (Categorical(["", "b"]), None, ""), (Categorical(["", "b"]), "", ""),
     ],
 )  # fmt: skip
 def test_values_are_recognised(variable: object, cell: object, value: object) -> None:
@@ -105,6 +108,7 @@ def test_a_number_that_may_be_one_of_several_texts_is_refused() -> None:
         (Integer(1, 6), "2.5", "the nearest is 2"),
         (Categorical(["a", "A"]), "Á", "not one of"),
         (Binary(), "2", r"'2' is not one of \[0, 1\]; the nearest is 1"),
+        (Integer(1, 6), True, "True is not a whole number from 1 to 6"),
     ],
 )
 def test_a_wrong_value_is_told_the_nearest(variable: object, cell: str, complaint: str) -> None:

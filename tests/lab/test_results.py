@@ -48,6 +48,37 @@ def test_controls_are_passed_over(tmp_path: Path) -> None:
     assert (reading.controls, len(reading.good), reading.problems) == ((2, 4), 1, ())
 
 
+NONE = Space({"acid": Categorical([None, "HCl"]), "base": Categorical([None, "NaOH"])})
+
+
+@pytest.mark.parametrize(
+    ("text", "controls", "lines"),
+    [
+        # the number tells a design without any value from a control
+        ("design,acid,base,yield\n1,,,5\ncontrol,,,6\n,,,7\n", (3, 4), [2]),
+        # as `mercbo export` writes it
+        ("acid,base,yield\n,,5\nHCl,,6\n", (), [2, 3]),
+    ],
+)
+def test_a_design_without_any_value_is_no_control(
+    text: str, controls: tuple[int, ...], lines: list[int], tmp_path: Path
+) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text(text)
+    reading = read_results(read_table(file), NONE, Known(), Options("yield", new=True))
+    assert (reading.controls, [each.line for each in reading.good]) == (controls, lines)
+    assert not reading.problems
+    assert reading.good[0].row.tolist() == [0, 0]
+
+
+def test_an_empty_row_is_a_control_where_that_design_is_forbidden(tmp_path: Path) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text("design,acid,base,yield\n1,,,5\n")
+    space = Space(NONE.variables, [Forbid({"acid": None, "base": None})])
+    reading = read_results(read_table(file), space, Known(), Options("yield", new=True))
+    assert (reading.controls, reading.good, reading.problems) == ((2,), (), ())
+
+
 HEADER = "solvent,hours,stir,yield\n"
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mercbo import Binary, MercboError, Space, StateError
+from mercbo import Binary, Categorical, Integer, MercboError, Ordinal, Space, SpaceError, StateError
+from mercbo.domain.variables import Variable
+from mercbo.lab.cells import value_of
 from mercbo.lab.notes import Kept, Notes, beside, design_key
 from mercbo.lab.study import TARGET, Study
+from mercbo.lab.tables import read_table, write_table
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,8 @@ def test_notes_of_a_broken_file_are_an_error_with_its_name(tmp_path: Path) -> No
         ("a", "", "target='' cannot be the name of the column of results"),
         ("a", "plate", "target='plate' cannot be the name"),
         ("a", "a", "target='a' is a variable"),
+        ("a ", "y", "'a ' cannot be the name of a column"),
+        ("a", " y", "' y' cannot be the name of a column"),
     ],
 )
 def test_names_that_tables_use_otherwise_are_refused(
@@ -116,3 +121,51 @@ def test_names_that_tables_use_otherwise_are_refused(
     with pytest.raises(MercboError, match=message):
         Study.create(tmp_path / "s.db", Space({variable: Binary()}), target=target)
     assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, "1", 2], r"'v': 1 and '1' would be the same cell of a table, '1',"),
+        (["", None, "b"], r"'v': '' and None would be the same cell of a table, '',"),
+        ([True, "True"], r"'v': True and 'True' would be the same cell"),
+        (["a ", "b"], r"'v': 'a ' would be 'a' after it was written to a table and read again"),
+        (["a", "a\u00a0b"], r"'a\\xa0b' would be 'a b' after"),
+        (["a", "'=x"], r"""'v': "'=x" would be '=x' after"""),
+        (["a", "x\0"], r"'x\\x00' would be 'x' after"),
+        (["a", "\ud800"], r"'\\ud800' would be '\?' after"),
+    ],
+)
+def test_values_that_no_table_gives_back_are_refused(
+    values: list[object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpaceError, match=message):
+        Study.create(tmp_path / "s.db", Space({"u": Binary(), "v": Categorical(values)}))
+    assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".xlsx"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        Binary(),
+        Integer(-2, 3),
+        Ordinal([0.5, 1.0, 2, 1e-7, 1e16, -3.25]),
+        Categorical([True, False, None]),
+        Categorical([None, "none", "-", "x", "NA", "failed"]),
+        Categorical(["", "a", "A", "a b", "a\nb", "a,b;c", '"q"', "'q'", "ü"]),
+        Categorical(["01", "1", "1.0", "1e5", "1,234", "007", "+5", "-5"]),
+        Categorical(["1", 2, 2.5, "02", False, "no", None]),
+        Categorical(["=x", "-x", "+x", "@x", "\tx", "- x"]),
+    ],
+)
+def test_values_that_a_study_takes_come_back_from_a_table(
+    variable: Variable, ending: str, tmp_path: Path
+) -> None:
+    if ending == ".xlsx":
+        pytest.importorskip("openpyxl")
+    study = Study.create(tmp_path / "s.db", Space({"v": variable}))
+    write_table(tmp_path / f"t{ending}", ["v", "y"], [[each, 1] for each in variable.values])
+    lines = read_table(tmp_path / f"t{ending}").lines
+    found = [value_of(study.space.variables["v"], line.cells["v"]) for line in lines]
+    assert [(each, type(each)) for each in found] == [(v, type(v)) for v in variable.values]

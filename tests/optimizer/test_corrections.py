@@ -17,8 +17,8 @@ from mercbo import (
     PointError,
     ResultError,
     Space,
-    snapshot,
 )
+from mercbo.record import snapshot
 
 EVERY = MIXED.points(MIXED.enumerate_rows())
 R, S = {"a": "x", "n": 1}, {"a": "y", "n": 2}

@@ -23,7 +23,7 @@ from mercbo import (
     Tied,
     Where,
 )
-from mercbo.feasible import LISTED, listing
+from mercbo.domain.feasible import LISTED, listing
 
 
 def bits(n: int) -> dict:

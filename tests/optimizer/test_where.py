@@ -7,7 +7,8 @@ import pytest
 from support.kinds import KINDS, VARIABLES, allowed, constrained, even, exercise, linear_score
 from support.optimizer import as_tuples, make
 
-from mercbo import Binary, Integer, Optimizer, Space, SpaceError, StateError, Where, feasible
+from mercbo import Binary, Integer, Optimizer, Space, SpaceError, StateError, Where
+from mercbo.domain import feasible
 
 
 def ordered(point: dict) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercbo import SettingError
-from mercbo.constraints import AllDifferent, Linear
+from mercbo.domain.constraints import AllDifferent, Linear
 from mercbo.problems.assignment import assignment
 from mercbo.problems.knapsack import knapsack
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from support.problems import made
 
-from mercbo.constraints import AtMost, Where
+from mercbo.domain.constraints import AtMost, Where
+from mercbo.domain.variables import Binary, Categorical, Integer, Ordinal, Variable
 from mercbo.problems import PROBLEMS, Problem, relocate
 from mercbo.problems.ehrlich import ehrlich
 from mercbo.problems.knapsack import knapsack
@@ -16,7 +17,6 @@ from mercbo.problems.nk import nk
 from mercbo.problems.pest import pest
 from mercbo.problems.relocation import Moved, draw_map, fixed_names
 from mercbo.space import Space
-from mercbo.variables import Binary, Categorical, Integer, Ordinal, Variable
 
 
 def moved_of(problem: Problem) -> Moved:

@@ -27,8 +27,8 @@ from mercbo import (
     Tied,
     Where,
 )
-from mercbo.constraints import Constraint
-from mercbo.variables import Point, Variable
+from mercbo.domain.constraints import Constraint
+from mercbo.domain.variables import Point, Variable
 
 Predicate = Callable[[Point], bool]
 Rule = tuple[Constraint, Predicate]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercbo.arrays import Rows
+from mercbo.drawing.samples import neighbours_of
 from mercbo.posterior import Posterior
-from mercbo.samples import neighbours_of
 
 
 def check_neighbours(posterior: Posterior, rows: Rows) -> None:

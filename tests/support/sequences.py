@@ -28,11 +28,11 @@ from mercbo import (
     SettingError,
     SpaceExhausted,
     backend,
-    feasible,
     inference,
 )
 from mercbo.arrays import Rows
-from mercbo.region import Region
+from mercbo.domain import feasible
+from mercbo.domain.region import Region
 
 # Points that one `ask` may be made to give, at most; each costs a solved acquisition problem.
 MOST_ASKED = 5

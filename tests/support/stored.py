@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from mercbo import Optimizer, Space
-from mercbo.store import Store
+from mercbo.record.store import Store
 
 SPACE = Space.binary(6)
 

@@ -27,9 +27,9 @@ from mercbo import backend, moves
 from mercbo.arrays import Bits, Floats, Index, Rows, keys
 from mercbo.bench.methods.common import InHouse, neighbours, standardised
 from mercbo.bench.methods.horseshoe import Scales, gibbs
+from mercbo.domain.export import Levels, binary_model, constrained_model
+from mercbo.domain.feasible import mend
 from mercbo.encoding import Encoding
-from mercbo.export import Levels, binary_model, constrained_model
-from mercbo.feasible import mend
 from mercbo.features import Quadratic
 from mercbo.linalg import threads_for
 from mercbo.space import Space

@@ -1,11 +1,11 @@
 """`combo`: after COMBO (Oh, Tomczak, Gavves and Welling 2019), on our own kernel.
 
 A Gaussian process with the full diffusion kernel; hyper-parameters by slice sampling with COMBO's
-priors (`slicing.py`): 100 sweeps at first, and then one for every ask, where the published code
-makes 10. The acquisition is expected improvement on the best result, averaged over the last 10
-states of the chain, under the present data. It is climbed
-by one-variable moves (pairs where constraints bind) from the best of random points and of points
-around the best result. The published code starts from 20,000 random points; we take fewer.
+priors (`fitting/slicing.py`): 100 sweeps at first, and then one for every ask, where the published
+code makes 10. The acquisition is expected improvement on the best result, averaged over the last 10
+states of the chain, under the present data. It is climbed by one-variable moves (pairs where
+constraints bind) from the best of random points and of points around the best result. The published
+code starts from 20,000 random points; we take fewer.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 from mercbo.acquisition import Moves, best_spare
 from mercbo.arrays import Rows
+from mercbo.asking.improvement import Improvement
 from mercbo.bench.methods.common import InHouse, neighbours, standardised
 from mercbo.encoding import Encoding
-from mercbo.improvement import Improvement
+from mercbo.fitting.slicing import BURN_IN, Chain
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
 from mercbo.model import Model
 from mercbo.posterior import Posterior
-from mercbo.slicing import BURN_IN, Chain
 from mercbo.space import Space
 
 # States of the chain that are averaged, as in the published code.

@@ -20,8 +20,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, key, keys
+from mercbo.domain.region import Region
 from mercbo.errors import SpaceExhausted
-from mercbo.region import Region
 from mercbo.space import Space
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercbo.arrays import Rows, key
 from mercbo.bench.methods.common import InHouse, nearest, unseen_first
-from mercbo.feasible import mend
+from mercbo.domain.feasible import mend
 
 # The best so many live; as many as the initial points of a run.
 POPULATION = 20

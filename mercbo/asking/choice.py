@@ -1,0 +1,336 @@
+"""How an `ask` chooses its points from what is known: `Asking`, made anew for each call.
+
+Failed points that are to be tried again come first, then the initial design, then the model's
+points: each has a draw of its own, by random numbers that follow from its number in the run, and
+is the best of its acquisition that is new. The points chosen earlier in the same batch count as
+pending, so that a batch is what as many single asks would be.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from mercbo import backend
+from mercbo.acquisition import CLIMBS, Minima, is_short, lowest_new, lowest_of, minima_of
+from mercbo.arrays import Rows, keys
+from mercbo.asking.design import space_filling
+from mercbo.asking.failures import Always, Works
+from mercbo.asking.scores import Situation, weighed
+from mercbo.asking.seeking import LEADERS, Draws, Postponed, Seeker, Task, Tools, sought
+from mercbo.asking.trust import Trust, radius
+from mercbo.domain.feasible import Feasible
+from mercbo.drawing.samples import Sample
+from mercbo.drawing.surrogate import Surrogate
+from mercbo.linalg import threads_for
+from mercbo.loop.executors import Pool
+from mercbo.quadratic import Draw
+from mercbo.record.history import History
+
+log = logging.getLogger(__name__)
+
+# Pending points from which on "auto" draws by Thompson: fantasies get costly and much alike.
+FEW_PENDING = 8
+# Descents on a score of moments (`acquisition.CLIMBS`) beyond so many results, where each step
+# takes that number squared for every neighbour.
+MANY, FEW_CLIMBS = 1000, 3
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The choice of points, given a history; the model of it is made when it is first needed."""
+
+    tools: Tools
+    history: History
+    surrogate: Callable[[], Surrogate]
+    works: Callable[[], Works]
+    stream: Callable[[int], np.random.Generator]  # of a point, by its number in the run
+
+    def choose(
+        self,
+        first: int,
+        count: int,
+        feasible: Feasible,
+        *,
+        diversity: int = 1,
+        pool: Pool | None = None,
+    ) -> Rows:
+        """`count` new rows, the first of which has the number `first`; fewer where no more are
+        left. They differ in at least `diversity` variables from each other and from what is
+        pending. The workers of `pool` seek minima, where that is possible."""
+        batch = Batch(self, feasible, first, first + count, diversity, pool)
+        for _ in range(count):
+            row = self._suggest(batch, batch.seen | self._settled(len(batch.rows)))
+            if row is None and self.tools.repeats:
+                row = self._suggest(batch, batch.seen)
+            if row is None:
+                break
+            batch.add(row)
+        return batch.chosen
+
+    def modelled(self, chosen: Rows) -> bool:
+        """Whether the model was used for some rows that were just chosen: points to try again come
+        first, so the last one tells."""
+        waiting = len(self.history.pending) + len(chosen) - 1
+        return not self._designing(waiting) and keys(chosen)[-1] not in self.history.retries
+
+    @cached_property
+    def seen(self) -> set[bytes]:
+        """Points that must not be asked for, and what they are by the symmetries of the space."""
+        group = self.tools.space.group
+        return group.keys_with_images(self.history.seen(repeats=self.tools.repeats))
+
+    def distinct(self, feasible: Feasible, left: int) -> int:
+        """How many of the last `left` rows that may be asked for are no images of one another;
+        all of them where they are too many to list."""
+        group = self.tools.space.group
+        if group.is_trivial or feasible.listed is None:
+            return left
+        return group.orbit_count(feasible.unseen(self.seen, left, rng=np.random.default_rng(0)))
+
+    @cached_property
+    def incumbents(self) -> Rows:
+        """Points measured so far, each once, best first by the mean of its results."""
+        rows, values = self.history.rows, self.tools.sign * self.history.values
+        once, which, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        if len(once) < len(rows):
+            # of each result its share, as a sum of large ones might overflow
+            shares = values / counts[which.ravel()]
+            means = np.bincount(which.ravel(), weights=shares)
+            return np.asarray(once[np.argsort(means, kind="stable")])
+        return np.asarray(rows[np.argsort(values, kind="stable")])
+
+    @cached_property
+    def waiting(self) -> Rows:
+        """Points asked for and not told."""
+        return self.history.stack(self.history.pending)
+
+    # -- which kind of point -------------------------------------------------------------------
+
+    def _designing(self, waiting: int) -> bool:
+        """Whether the next point, with `waiting` ones pending, belongs to the initial design."""
+        told = len(self.history)
+        return told == 0 or told + waiting < self.tools.n_initial
+
+    def _settled(self, batch: int) -> set[bytes]:
+        """Where repeats are allowed, the points that measuring again would tell little about."""
+        if not self.tools.repeats or len(self.history) == 0:
+            return set()
+        designing = self._designing(len(self.history.pending) + batch)
+        settled = set(keys(self.history.rows)) if designing else self.surrogate().settled
+        return self.tools.space.group.keys_with_images(settled)
+
+    def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+        if batch.is_full(seen):
+            return None
+        again = self._retry(batch)
+        if again is not None:
+            return again
+        waiting = len(self.history.pending) + len(batch.rows)
+        if self._designing(waiting):
+            rng = self.stream(batch.number)
+            placed = np.concatenate([self.history.rows, self.waiting, batch.chosen])
+            placed = self.tools.space.group.with_images(placed)
+            return space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
+        name = self.acquires(waiting)
+        return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
+
+    def _retry(self, batch: Batch) -> Rows | None:
+        """A failed point that is to be asked for again and may be; also where an image of it by the
+        symmetries of the space has a result."""
+        taken = self.history.seen(repeats=self.tools.repeats).union(keys(batch.chosen))
+        for found, row in self.history.retries.items():
+            if found not in taken and batch.feasible.region.allows(row[np.newaxis])[0]:
+                return row
+        return None
+
+    # -- the model's points --------------------------------------------------------------------
+
+    def acquires(self, waiting: int) -> str:
+        """The acquisition that decides, with `waiting` points pending."""
+        if self.tools.acquisition != "auto":
+            return self.tools.acquisition
+        greedy = waiting < FEW_PENDING and self.tools.model.posterior == "projected"
+        # improvement is expected most where nothing is known, and that is where all have failed
+        greedy = greedy and isinstance(self.works(), Always)
+        log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
+        return "ei" if greedy else "thompson"
+
+    def _thompson(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+        if is_short(batch.feasible, len(seen)):
+            return self._by("thompson", batch, seen)
+        found = batch.found()
+        score = Postponed(lambda: self.weighed(batch.draws[batch.number].sample()))
+        return lowest_of(found, score, self.tools.kernel, batch.feasible, seen)
+
+    def weighed(self, sample: Sample) -> Sample:
+        """What Thompson sampling descends."""
+        return weighed(sample, self.works(), self.incumbents[:LEADERS])
+
+    def _by(self, name: str, batch: Batch, seen: set[bytes]) -> Rows | None:
+        """The best new row by an acquisition that may take what is pending into account."""
+        start, tools = batch.draws[batch.number], self.tools
+        rng = start.numbers()
+        draw = self.problem(start.sample(), batch.feasible, batch.chosen)
+        score = self.situation(batch.chosen, rng=rng).score(name, draw.sample, rng=rng)
+        return lowest_new(
+            draw,
+            score,
+            tools.kernel,
+            tools.sampler,
+            self.incumbents,
+            seen,
+            climbs=CLIMBS if len(self.history) <= MANY else FEW_CLIMBS,
+            rng=rng,
+        )
+
+    def draw(self, number: int, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
+        """The function that is drawn for a point, by its number in the run."""
+        drawn = Draws(self.surrogate().posteriors, lambda _: rng, number + 1)[number]
+        return self.problem(drawn.sample(), feasible, self.history.rows[:0])
+
+    def problem(self, sample: Sample, feasible: Feasible, batch: Rows) -> Draw:
+        barred = np.concatenate([self._barred, batch])
+        return self.tools.problem(sample, self.tools.space.group.with_images(barred), feasible)
+
+    @cached_property
+    def _barred(self) -> Rows:
+        """The rows that must not be asked for, each once."""
+        history = self.history
+        told = history.rows[:0] if self.tools.repeats else np.unique(history.rows, axis=0)
+        return np.concatenate([told, history.stack(history.failed), self.waiting])
+
+    def situation(self, batch: Rows | None = None, *, rng: np.random.Generator) -> Situation:
+        pending = self.waiting if batch is None else np.concatenate([self.waiting, batch])
+        return Situation(
+            self.surrogate().posteriors,
+            pending,
+            self.incumbents[:LEADERS],
+            self.works(),
+            partial(self.minimum, rng=rng),
+        )
+
+    def minimum(self, sample: Sample, *, rng: np.random.Generator) -> float:
+        """The lowest value of a drawn function on the whole space, also where an ask holds some
+        variables: the run is after that of the objective."""
+        tools = self.tools
+        draw = tools.problem(sample, self.history.rows[:0], tools.space.feasible)
+        row = lowest_new(draw, sample, tools.kernel, tools.sampler, self.incumbents, (), rng=rng)
+        assert row is not None  # nothing is barred
+        return float(sample.path(row[np.newaxis])[0])
+
+
+class Batch:
+    """The points that one call has chosen so far, and the draws of those to come."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        feasible: Feasible,
+        first: int,
+        stop: int,
+        diversity: int,
+        pool: Pool | None,
+    ) -> None:
+        self.number = first  # of the point that is chosen next
+        self.rows: list[Rows] = []
+        self.seen = set(asking.seen)
+        self._asking = asking
+        self._stop = stop
+        self._whole = feasible
+        self._diversity = diversity
+        # the search knows nothing of what is chosen before, unless points are to differ from it,
+        # or an exact solver is told of it
+        alone = diversity > 1 or backend.is_exact(asking.tools.sampler)
+        self._pool = None if alone else pool
+        self._sought: Iterator[tuple[int, Minima]] | None = None
+        self._found: dict[int, Minima] = {}
+        self._apart: Feasible | None = None
+
+    @property
+    def chosen(self) -> Rows:
+        width = self._asking.history.rows.shape[1]
+        return np.array(self.rows, dtype=np.int64).reshape(len(self.rows), width)
+
+    def add(self, row: Rows) -> None:
+        self.rows.append(row)
+        self.seen.update(keys(self._asking.tools.space.group.with_images(row[np.newaxis])))
+        self._found.pop(self.number, None)
+        self._apart = None
+        self.number += 1
+
+    @property
+    def feasible(self) -> Feasible:
+        """What the next point may be, seen or not."""
+        if self._diversity == 1:
+            return self._whole
+        if self._apart is None:
+            placed = np.concatenate([self._asking.waiting, self.chosen])
+            self._apart = self._whole.apart(placed, self._diversity)
+        return self._apart
+
+    @cached_property
+    def _trust(self) -> Trust | None:
+        """Where draws are minimised; None for the whole space."""
+        asking = self._asking
+        incumbents, history = asking.incumbents, asking.history
+        centres = incumbents[self._whole.region.allows(incumbents)][:1]
+        if asking.tools.model.trust == "none" or len(centres) == 0:
+            return None
+        changes = history.rows.shape[1]
+        if asking.tools.model.failures == "learn":
+            failed = history.stack(history.failed)
+            answered = self.number - len(self.rows) - len(history.pending)
+            changes = radius(history.rows, failed, asking.tools.n_initial, answered=answered)
+        if changes < history.rows.shape[1]:
+            log.debug("most points fail: draws are minimised within %d changes", changes)
+            return Trust.within(changes, centres[0], asking.tools.kernel)
+        return Trust.around(centres[0], self.draws.posteriors)
+
+    def is_full(self, seen: set[bytes]) -> bool:
+        """Whether no point is left that differs enough from the others."""
+        if self._diversity == 1:
+            return False
+        return len(self.feasible.unseen(seen, 1, rng=np.random.default_rng(0))) == 0
+
+    @cached_property
+    def draws(self) -> Draws:
+        return Draws(self._asking.surrogate().posteriors, self._asking.stream, self._stop)
+
+    def found(self) -> Minima:
+        """The minima of the next point's draw, sought by the workers of a pool or here."""
+        while self.number not in self._found:
+            if self._pool is None:
+                self._found[self.number] = self._minima()
+                break
+            if self._sought is None:
+                self._sought = self._seek(self._pool)
+            number, minima = next(self._sought)
+            self._found[number] = minima
+        return self._found[self.number]
+
+    def _minima(self) -> Minima:
+        asking, start = self._asking, self.draws[self.number]
+        with threads_for(0):  # all that is large is done
+            draw = asking.problem(start.sample(), self.feasible, self.chosen)
+            return minima_of(
+                draw, asking.weighed(draw.sample), asking.tools.kernel, asking.tools.sampler,
+                asking.incumbents, trust=self._trust, rng=start.numbers(),
+            )  # fmt: skip
+
+    def _seek(self, pool: Pool) -> Iterator[tuple[int, Minima]]:
+        """From the next point on, all: the acquisition is Thompson's from there on."""
+        asking, states = self._asking, len(self.draws.posteriors)
+        seeker = Seeker.of(
+            asking.tools, self.draws.posteriors, self.feasible, asking.incumbents, asking.works(),
+            self._trust,
+        )  # fmt: skip
+        tasks = {
+            number: Task(number % states, asking.stream(number), self.draws[number].weights)
+            for number in range(self.number, self._stop)
+        }
+        return sought(seeker, tasks, pool)

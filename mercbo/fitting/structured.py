@@ -1,0 +1,341 @@
+"""The fit of a kernel with further terms, and which of them are worth it: windows
+(`kernels/windows.py`) or pooling (`kernels/pooling.py`).
+
+Each kind of term adds coordinates to those of `inference.py`:
+
+z = (log c_1 .. log c_n, log amplitude, log noise, log a, log f, logit r, log p, log q)
+
+| kind    | coordinates | prior, for standardised y                                               |
+|---------|-------------|-------------------------------------------------------------------------|
+| windows | log a       | N(log 0.1, 1.5^2)                                                       |
+|         | log f       | N(0, 1.5^2): at f = 1 a window in which all differs is as far off as    |
+|         |             | where all variables differ                                              |
+|         | logit r     | N(0, 1.5^2)                                                             |
+| pooling | log p       | N(log 0.1, 1.5^2)                                                       |
+|         | log q       | N(log 0.03, 1.5^2)                                                      |
+
+Where nothing speaks for a term, the density at its mode is about that without it; where neighbours
+act together or like variables do alike, it is higher by as much as a nat per result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mercbo.arrays import Floats
+from mercbo.inference import (
+    COLD_ITERATIONS,
+    SCREENING,
+    WARM_ITERATIONS,
+    Chart,
+    Data,
+    Fit,
+    Hyper,
+    Level,
+    bounds_of,
+    climb,
+    cold_starts,
+    is_recent,
+    likelihood,
+    log_prior,
+    pack,
+    unpack,
+    with_mean,
+)
+from mercbo.kernel import Kernel
+from mercbo.kernels.pooling import Pool, Pooling, is_poolable
+from mercbo.kernels.windows import CONTRASTS, Windows, distances, sight
+
+log = logging.getLogger(__name__)
+
+# Of every coordinate of a further term.
+SD = 1.5
+# By how much log p must be higher with a term, which has two or three more coordinates.
+COST = 3.0
+# Neighbours of fewer variables are most of the space; with more, a fit takes too long.
+FEWEST, MOST = 6, 100
+# Fewer results than this say nothing of neighbours or of what variables have in common.
+LEAST_RESULTS = 10
+# A density with windows takes some ten times as long as one without: so many results at most, the
+# better half of them, decide which terms there are, and so many are fitted with windows then.
+MOST_TRIED, MOST_FITTED = 150, 200
+
+# From what twice the log likelihood gains by the entries of the covariance: what it gains by the
+# log of each contrast (n,), and by a term's own coordinates.
+Slopes: TypeAlias = Callable[[Floats], tuple[Floats, list[float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of further term: its coordinates, and what it adds to the covariance."""
+
+    name: str  # of the field of `Hyper`
+    centres: Floats
+    bounds: Sequence[tuple[float, float]]  # beyond these the term is nothing, or all there is
+    start: Floats  # where a fit begins
+    added: Callable[[Data, Floats, Floats], tuple[Floats, Slopes]]  # log c, its own coordinates
+    pack: Callable[[Any], list[float]]
+    unpack: Callable[[Floats], Windows | Pooling]
+
+    def is_in(self, hyper: Hyper) -> bool:
+        return getattr(hyper, self.name) is not None
+
+
+# -- windows -----------------------------------------------------------------------------------
+
+
+def _reach(logit: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-logit)))
+
+
+def window_part(data: Data, log_contrast: Floats, own: Floats) -> tuple[Floats, Slopes]:
+    """With g_ij the derivative by log c_ij, that by log c_j has the sum of g_ij over the windows,
+    that by log f the sum of all, and that by logit r the sum of g_ij d log R_ij / d logit r."""
+    kernel = data.kernel
+    amplitude, sharpness = np.exp(own[:2])
+    reach, away = _reach(own[2]), distances(kernel)
+    seen = sight(away, reach)
+    wanted = sharpness * kernel.n * seen * np.exp(log_contrast)  # (C, n)
+    betas = [kernel.beta(contrast) for contrast in np.clip(wanted, *CONTRASTS)]
+    share = amplitude / len(betas)
+    grams = [share * kernel.gram(kernel.log_tables(b), data.rows, data.hot) for b in betas]
+    total = np.sum(grams, axis=0)
+
+    def slopes(pull: Floats) -> tuple[Floats, list[float]]:
+        by_window = np.array(
+            [
+                kernel.slopes(b, share, pull, gram, data.rows, data.hot)
+                for b, gram in zip(betas, grams, strict=True)
+            ]
+        )
+        by_window[(wanted < CONTRASTS[0]) | (wanted > CONTRASTS[1])] = 0.0
+        by_reach = (away - (seen * away).sum(axis=1, keepdims=True)) * (1.0 - reach)
+        own = [(pull * total).sum(), by_window.sum(), (by_window * by_reach).sum()]
+        return by_window.sum(axis=0), own
+
+    return total, slopes
+
+
+def _window_coordinates(windows: Windows) -> list[float]:
+    logit = np.log(windows.reach) - np.log1p(-windows.reach)
+    return [float(np.log(windows.amplitude)), float(np.log(windows.sharpness)), float(logit)]
+
+
+def _windows(own: Floats) -> Windows:
+    return Windows(float(np.exp(own[0])), float(np.exp(own[1])), _reach(own[2]))
+
+
+WINDOWS = Kind(
+    "windows",
+    np.array([np.log(0.1), 0.0, 0.0]),
+    ((np.log(1e-4), np.log(1e3)), (np.log(1e-2), np.log(1e2)), (-4.0, 4.0)),
+    np.array([np.log(0.3), np.log(2.0), 0.0]),
+    window_part,
+    _window_coordinates,
+    _windows,
+)
+
+
+# -- pooling -----------------------------------------------------------------------------------
+
+
+def pooled_part(data: Data, log_contrast: Floats, own: Floats) -> tuple[Floats, Slopes]:
+    pooling = _pooling(own)
+    totals = Pool(data.kernel, pooling).totals(data.hot)
+    similarity = totals @ totals.T
+    linear, curved = pooling.linear * similarity, pooling.curved * similarity**2
+
+    def slopes(pull: Floats) -> tuple[Floats, list[float]]:
+        return np.zeros_like(log_contrast), [(pull * linear).sum(), (pull * curved).sum()]
+
+    return linear + curved, slopes
+
+
+def _pooled_coordinates(pooling: Pooling) -> list[float]:
+    return [float(np.log(pooling.linear)), float(np.log(pooling.curved))]
+
+
+def _pooling(own: Floats) -> Pooling:
+    return Pooling(float(np.exp(own[0])), float(np.exp(own[1])))
+
+
+POOLING = Kind(
+    "pooling",
+    np.log([0.1, 0.03]),
+    ((np.log(1e-5), np.log(1e2)), (np.log(1e-5), np.log(1e2))),
+    np.log([0.1, 0.03]),
+    pooled_part,
+    _pooled_coordinates,
+    _pooling,
+)
+
+# In the order of their coordinates.
+KINDS = (WINDOWS, POOLING)
+
+
+# -- the density -------------------------------------------------------------------------------
+
+Kinds: TypeAlias = tuple[Kind, ...]
+
+
+def kinds_of(hyper: Hyper) -> Kinds:
+    return tuple(kind for kind in KINDS if kind.is_in(hyper))
+
+
+def bounds(kernel: Kernel, kinds: Kinds) -> Floats:
+    return np.concatenate([bounds_of(kernel.n), *(kind.bounds for kind in kinds)])
+
+
+def packed(kernel: Kernel, hyper: Hyper) -> Floats:
+    own = [kind.pack(getattr(hyper, kind.name)) for kind in kinds_of(hyper)]
+    return np.concatenate([pack(kernel, hyper), *own])
+
+
+def unpacked(kernel: Kernel, z: Floats, mean: float, kinds: Kinds) -> Hyper:
+    """The inverse of `packed`."""
+    base, *own = _split(kernel, z, kinds)
+    terms = {kind.name: kind.unpack(each) for kind, each in zip(kinds, own, strict=True)}
+    return replace(unpack(kernel, base, mean), **terms)  # type: ignore[arg-type]
+
+
+def _split(kernel: Kernel, z: Floats, kinds: Kinds) -> list[Floats]:
+    """The coordinates of the kernel of all variables, then those of each kind."""
+    ends = kernel.n + 2 + np.cumsum([0, *(len(kind.start) for kind in kinds)])
+    return [np.asarray(part) for part in np.split(z, ends[:-1])]
+
+
+def structured_density(data: Data, z: Floats, kinds: Kinds) -> Level:
+    """As `inference.log_density`, with further terms."""
+    kernel = data.kernel
+    base, *own = _split(kernel, z, kinds)
+    hyper = unpack(kernel, base)
+    whole = hyper.amplitude * kernel.gram(kernel.log_tables(hyper.beta), data.rows, data.hot)
+    added = [
+        kind.added(data, base[: kernel.n], each) for kind, each in zip(kinds, own, strict=True)
+    ]
+    total = sum((gram for gram, _ in added), whole)
+    value, mean, pull, by_noise = likelihood(data, total, hyper.noise)
+    by_contrast = kernel.slopes(hyper.beta, hyper.amplitude, pull, whole, data.rows, data.hot)
+    tail = [(pull * whole).sum(), by_noise]
+    for _, slopes in added:
+        by_contrasts, by_own = slopes(pull)
+        by_contrast = by_contrast + by_contrasts
+        tail += by_own
+    prior_value, prior_slope = log_prior(base)
+    centres = np.concatenate([np.zeros(0), *(kind.centres for kind in kinds)])
+    apart = (z[len(base) :] - centres) / SD
+    gradient = 0.5 * np.append(by_contrast, tail) + np.append(prior_slope, -apart / SD)
+    return float(value + prior_value - 0.5 * apart @ apart), gradient, mean
+
+
+def chart_of(kinds: Kinds) -> Chart:
+    return Chart(
+        partial(structured_density, kinds=kinds),
+        partial(bounds, kinds=kinds),
+        packed,
+        partial(unpacked, kinds=kinds),
+    )
+
+
+# -- which terms there are ---------------------------------------------------------------------
+
+
+def possible(data: Data, kinds: Kinds) -> Kinds:
+    """Those of some kinds that are tried at all."""
+    kernel = data.kernel
+    if len(data) < LEAST_RESULTS or len(kernel.images(data.rows[:1])) > 1:
+        return ()
+    can = {
+        WINDOWS.name: FEWEST <= kernel.variables <= MOST,
+        POOLING.name: is_poolable(kernel),
+    }
+    return tuple(kind for kind in kinds if can[kind.name])
+
+
+def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = KINDS) -> Fit:
+    """`plain`, or a fit with those of some kinds of terms that explain the results better.
+
+    `before` is an earlier state with terms, where there is one. Pooling is tried first: it is much
+    the cheaper, and what all like variables do is not what neighbours do together.
+    """
+    kinds = possible(data, kinds)
+    if not kinds:
+        return plain
+    tried, kernel = data.at_most(MOST_TRIED), data.kernel
+    cold = cold_starts(kernel)[0]
+    # without terms as much effort as with them
+    reached = [climb(tried, z, SCREENING) for z in (pack(kernel, plain.hypers[0]), cold)]
+    level, z = climb(tried, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
+    taken: Kinds = ()
+    if not np.isfinite(level):
+        return plain
+    for kind in reversed(kinds):
+        more = tuple(each for each in KINDS if each is kind or each in taken)
+        begin = [_begin(kernel, z, taken, more), _begin(kernel, cold, (), more)]
+        if before is not None and kinds_of(before) == more:
+            begin.append(packed(kernel, before))
+        value, found = _best(tried, begin, more)
+        log.debug("evidence of %s: %+.1f", kind.name, value - level)
+        if value > level + COST:
+            level, z, taken = value, found, more
+    if not taken:
+        return plain
+    hyper = unpacked(kernel, z, 0.0, taken)
+    found_fit = replace(plain, hypers=(hyper,), seen=len(data))
+    return refitted(data, found_fit) if len(tried) < len(data) else with_best_mean(data, found_fit)
+
+
+def worth_pooling(data: Data, start: Floats, iterations: int) -> float:
+    """By how much the log density near `start`, plain coordinates, is higher with pooling than
+    without, beyond its cost; 0 where it is not."""
+    if not possible(data, (POOLING,)):
+        return 0.0
+    plain, _ = climb(data, start, iterations)
+    pooled, _ = climbed(data, np.append(start, POOLING.start), iterations, (POOLING,))
+    gain = pooled - plain - COST
+    return float(gain) if np.isfinite(plain) and gain > 0 else 0.0
+
+
+def _begin(kernel: Kernel, z: Floats, taken: Kinds, kinds: Kinds) -> Floats:
+    """A start for some kinds from coordinates with fewer of them."""
+    base, *own = _split(kernel, z, taken)
+    known = dict(zip((kind.name for kind in taken), own, strict=True))
+    return np.concatenate([base, *(known.get(kind.name, kind.start) for kind in kinds)])
+
+
+def _best(data: Data, begin: Sequence[Floats], kinds: Kinds) -> tuple[float, Floats]:
+    reached = [climbed(data, z, SCREENING, kinds) for z in begin]
+    best = max(reached, key=lambda pair: pair[0])
+    return climbed(data, best[1], COLD_ITERATIONS, kinds)
+
+
+def fit_warm(data: Data, previous: Fit) -> Fit:
+    """A fit with further terms that goes on from one."""
+    if is_recent(previous, data):
+        return with_best_mean(data, previous)
+    return replace(refitted(data, previous), seen=len(data))
+
+
+def refitted(data: Data, fit: Fit) -> Fit:
+    """A few iterations from where a fit stands."""
+    hyper = fit.hypers[0]
+    kinds, start = kinds_of(hyper), packed(data.kernel, hyper)
+    fitted = data.at_most(MOST_FITTED) if WINDOWS in kinds else data.for_fitting()
+    value, z = climbed(fitted, start, WARM_ITERATIONS, kinds)
+    found = unpacked(data.kernel, z, 0.0, kinds) if np.isfinite(value) else hyper
+    return with_best_mean(data, replace(fit, hypers=(found,)))
+
+
+def with_best_mean(data: Data, fit: Fit) -> Fit:
+    return replace(fit, hypers=(with_mean(data, fit.hypers[0]),))
+
+
+def climbed(data: Data, start: Floats, iterations: int, kinds: Kinds) -> tuple[float, Floats]:
+    chart = chart_of(kinds)
+    return climb(data, start, iterations, density=chart.density, bounds=chart.bounds(data.kernel))

@@ -1,0 +1,11 @@
+"""What was asked and told: in memory, in a file, in a database.
+
+| module                    | what                                                          |
+|---------------------------|---------------------------------------------------------------|
+| `streams`, `locking`      | the random numbers of a run; one call at a time               |
+| `history`, `observations` | what was asked and told, frozen; the same in the user's words |
+| `results`, `frames`       | told values as arrays; DataFrames out and in                  |
+| `events`, `refusals`      | what happens to a run; what callers ask for, checked          |
+| `snapshot`, `store`       | a run as a JSON file; runs in a database                      |
+| `processes`               | which process wrote, and whether it is gone                   |
+"""

@@ -1,0 +1,265 @@
+"""What happens to a run, one event at a time, and the state that follows from the events.
+
+Every change of an `Optimizer` is an `Event`, made by a call of `ask`, `tell` and so on. It is
+written to the run's log (`store.py`; nowhere, by default) and then applied: ``state.after(event)``
+is the only way from one state to the next, for a live run and for one that is read back, so that
+both stand in the same place.
+
+| event    | rows                        | and                                               |
+|----------|-----------------------------|---------------------------------------------------|
+| `ask`    | the points suggested        | the fit that suggested them, where it is new      |
+| `tell`   | points with their results   | values (NaN: it failed), known errors, pending    |
+|          |                             | points that are images of them by symmetries      |
+| `fail`   | points that failed, all     | the same                                          |
+| `amend`  | one point                   | the value and the error that replace its results  |
+| `forget` | points whose results go     |                                                   |
+| `cancel` | points no longer pending    |                                                   |
+| `retry`  | failures to be asked again  |                                                   |
+| `adopt`  | pending points              | the process that writes this evaluates them now   |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercbo.arrays import Floats, Mask, Rows, keys
+from mercbo.errors import MercboError, StateError
+from mercbo.inference import Fit
+from mercbo.record.history import History
+
+KINDS = ("ask", "tell", "fail", "amend", "forget", "cancel", "retry", "adopt")
+# Kinds that correct results: what was fitted to wrong ones is no start for another fit.
+CORRECTIONS = ("amend", "forget")
+# What must be true of the points of an event, and what is said where it is not.
+COMPLAINTS = {
+    "amend": "has no result to amend",
+    "forget": "has no result to forget",
+    "cancel": "is not pending",
+    "adopt": "is not pending",
+    "retry": "has not failed",
+}
+
+
+class Taken(MercboError):
+    """A point that was to be suggested has been asked for or told by another process."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of a run, in index rows; the fields that its kind does not use are empty."""
+
+    kind: str
+    rows: Rows  # (k, n)
+    values: Floats | None = None  # (k,)
+    errors: Floats | None = None  # (k,), NaN where not known
+    fit: Fit | None = None
+    # after an ask: whether the last fit is one to the present results
+    fresh: bool = False
+    # after a tell: pending points that it answers as well, since some of its points are their
+    # images by the symmetries of the space
+    answers: Rows | None = None  # (a, n)
+
+    @classmethod
+    def told(
+        cls, rows: Rows, values: Floats, errors: Floats, *, answers: Rows | None = None
+    ) -> Event:
+        kind = "fail" if np.isnan(values).all() else "tell"
+        return cls(kind, rows, values, errors, answers=answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the kind, in plain values."""
+        body: dict[str, Any] = {"rows": self.rows.tolist()}
+        if self.values is not None and self.errors is not None:
+            body["values"] = _listed(self.values)
+            if not np.isnan(self.errors).all():
+                body["errors"] = _listed(self.errors)
+        if self.answers is not None and len(self.answers) > 0:
+            body["answers"] = self.answers.tolist()
+        if self.kind == "ask":
+            body["fresh"] = self.fresh
+        if self.fit is not None:
+            body["fit"] = self.fit.to_dict()
+        return body
+
+    @classmethod
+    def from_dict(cls, kind: str, body: Mapping[str, Any], sizes: Rows) -> Event:
+        """The event back; `sizes` (n,) are the numbers of values of the space's variables."""
+        try:
+            return cls._read(kind, body, sizes)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise StateError(f"not an event of this run ({error!r})") from error
+
+    @classmethod
+    def _read(cls, kind: str, body: Mapping[str, Any], sizes: Rows) -> Event:
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is not one of {list(KINDS)}")
+        rows = _rows(body["rows"], sizes)
+        answers = _rows(body["answers"], sizes) if body.get("answers") else None
+        values = errors = None
+        if kind in ("tell", "fail", "amend"):
+            values = _floats(body["values"], len(rows))
+            errors = _floats(body.get("errors", [None] * len(rows)), len(rows))
+        fit = Fit.from_dict(body["fit"]) if body.get("fit") else None
+        return cls(kind, rows, values, errors, fit, bool(body.get("fresh", False)), answers)
+
+
+def _rows(listed: Any, sizes: Rows) -> Rows:
+    rows = np.array(listed)
+    if rows.dtype.kind != "i" or rows.ndim != 2 or rows.shape[1] != len(sizes):
+        raise ValueError(f"rows of {len(sizes)} whole numbers were wanted")
+    if (rows < 0).any() or (rows >= sizes).any():
+        raise ValueError("a row is outside the space")
+    return rows.astype(np.int64)
+
+
+def _listed(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def _floats(values: Sequence[float | None], count: int) -> Floats:
+    read = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    if len(read) != count or np.isinf(read).any():
+        raise ValueError(f"{count} finite values were wanted")
+    return read
+
+
+@dataclass(frozen=True)
+class State:
+    """All that suggestions follow from, besides the settings."""
+
+    history: History
+    # points suggested so far, which number the random streams of the asks
+    asked: int = 0
+    # the fit of the last ask, where the next one starts, and whether no result came since
+    committed: Fit | None = None
+    fresh: bool = False
+    # events applied so far
+    number: int = 0
+
+    def refuses(self, event: Event) -> tuple[Mask, str]:
+        """Which points the event cannot happen to, and why."""
+        history, rows = self.history, event.rows
+        if event.kind in CORRECTIONS:
+            fine = history.has_result(rows)
+        elif event.kind in ("cancel", "adopt"):
+            fine = history.are(rows, history.pending)
+        elif event.kind == "retry":
+            fine = history.are(rows, history.failed)
+        else:
+            fine = np.ones(len(rows), dtype=np.bool_)
+        return ~fine, COMPLAINTS.get(event.kind, "")
+
+    def has_taken(self, rows: Rows, *, repeats: bool) -> bool:
+        """Whether some of the rows can be suggested no more."""
+        return not self.history.seen(repeats=repeats).isdisjoint(keys(rows))
+
+    def still(
+        self, chosen: Event, before: State, images: Callable[[Rows], Rows], *, repeats: bool
+    ) -> Event:
+        """An ask that was chosen in an earlier state, as one of this state; `Taken` where others
+        have taken some of its points, or images of them, meanwhile."""
+        if self is before:
+            return chosen
+        if self.has_taken(images(chosen.rows), repeats=repeats):
+            raise Taken("another process took a point that was about to be suggested")
+        if self.history.same_results(before.history):
+            return replace(chosen, fresh=chosen.fresh or self.fresh)
+        return replace(chosen, fresh=self.fresh and chosen.fit is None)
+
+    def after(self, event: Event) -> State:
+        """The state that the event leads to."""
+        history = _step(self.history, event)
+        same = self.history.same_results(history)
+        number = self.number + 1
+        if event.kind == "ask":
+            fit = self.committed if event.fit is None else event.fit
+            return State(history, self.asked + len(event.rows), fit, event.fresh, number)
+        lost = event.kind in CORRECTIONS and not same
+        committed = None if lost else self.committed
+        return replace(
+            self, history=history, committed=committed, fresh=self.fresh and same, number=number
+        )
+
+
+def _step(history: History, event: Event) -> History:
+    rows, values, errors = event.rows, event.values, event.errors
+    if event.kind == "adopt":
+        return history
+    if values is not None and errors is not None:
+        if event.kind == "amend":
+            return history.amended(rows, float(values[0]), float(errors[0]))
+        told = history.told(rows, values, errors)
+        return told if event.answers is None else told.cancelled(event.answers)
+    return {
+        "ask": history.asked,
+        "forget": history.forgotten,
+        "cancel": history.cancelled,
+        "retry": history.retried,
+    }[event.kind](rows)
+
+
+# -- where events are kept ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event as it stands in a log: its number, when (UTC) and by which process written."""
+
+    number: int
+    kind: str
+    body: dict[str, Any]
+    at: str = ""
+    by: str = ""
+
+
+class Turn(Protocol):
+    """The right to write, held by one process at a time."""
+
+    @property
+    def news(self) -> Sequence[Entry]:
+        """What others wrote since the caller last looked."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Write an event; it stays if the turn ends without an error."""
+        ...
+
+
+class Log(Protocol):
+    """Where the events of a run are kept."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        ...
+
+    def entries(self, since: int) -> Sequence[Entry]:
+        """All events with a number above `since`, in order."""
+        ...
+
+    def turn(self, since: int) -> Any:
+        """A context that gives a `Turn`; what was appended is durable when it is left, and gone
+        where it is left by an error."""
+        ...
+
+
+class Nowhere:
+    """The log of a run that lives in memory only: nobody else writes, nothing is kept."""
+
+    name = "memory"
+    news: Sequence[Entry] = ()
+
+    def entries(self, since: int) -> Sequence[Entry]:  # noqa: ARG002
+        return ()
+
+    @contextmanager
+    def turn(self, since: int) -> Iterator[Turn]:  # noqa: ARG002
+        yield self
+
+    def append(self, event: Event) -> None:
+        pass

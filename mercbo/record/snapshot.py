@@ -1,0 +1,244 @@
+"""A run as plain values, and these as a JSON file: written whole or not at all, refused when it is
+not what it says.
+
+`described` gives the plain values of a run; `settings_of` and `state_of` take them apart again. An
+entry that is added there needs another `VERSION`, and a word in `SINCE` on what older files mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercbo.domain.variables import Point
+from mercbo.errors import BackendError, MercboError, StateError, whole
+from mercbo.inference import Fit
+from mercbo.model import Model
+from mercbo.record.events import Event, State
+from mercbo.record.history import History, Marked, mark
+from mercbo.record.results import read_errors, read_values
+from mercbo.space import Predicates, Space
+
+FORMAT = "mercbo run"
+VERSION = 3
+# What older files do not say: version -> entries that came with it.
+SINCE: dict[int, dict[str, Any]] = {
+    2: {"repeats": "never", "errors": None, "retries": []},
+    3: {"acquisition": "thompson"},
+}
+
+
+# -- plain values ------------------------------------------------------------------------------
+
+
+def described(
+    space: Space,
+    state: State,
+    *,
+    direction: str,
+    backend: object,
+    model: Model,
+    acquisition: str,
+    repeats: str,
+    n_initial: int,
+    entropy: int,
+) -> dict[str, Any]:
+    """A run in plain values; of a backend that is an object, there is nothing to say."""
+    history = state.history
+
+    def points(marked: Marked) -> list[Point]:
+        return space.points(history.stack(marked))
+
+    return {
+        "space": space.to_dict(),
+        "direction": direction,
+        "backend": backend if isinstance(backend, str) else None,
+        "model": model.to_dict(),
+        "acquisition": acquisition,
+        "repeats": repeats,
+        "n_initial": n_initial,
+        "entropy": entropy,
+        "asked": state.asked,
+        "points": space.points(history.rows),
+        "values": history.values.tolist(),
+        "errors": [None if np.isnan(e) else e for e in history.errors.tolist()],
+        "failed": points(history.failed),
+        "pending": points(history.pending),
+        "retries": points(history.retries),
+        "fit": state.committed.to_dict() if state.committed else None,
+        "fresh": state.fresh,
+    }
+
+
+def settings_of(
+    described: dict[str, Any], backend: object, where: Predicates | None
+) -> dict[str, Any]:
+    """What an `Optimizer` is made with; `backend` replaces the one that is named, `where` gives
+    the predicates of the space's `Where` constraints."""
+    named = described["backend"] if backend is None else backend
+    if named is None:
+        raise StateError(
+            "the run used a sampler object as its backend, which a file cannot hold; "
+            "pass it again: backend=..."
+        )
+    return {
+        "space": Space.from_dict(described["space"], where=where),
+        "direction": described["direction"],
+        "backend": named,
+        "model": Model(**described["model"]),
+        "acquisition": described["acquisition"],
+        "repeats": described["repeats"],
+        "n_initial": described["n_initial"],
+        "seed": described["entropy"],
+    }
+
+
+def state_of(described: dict[str, Any], space: Space) -> State:
+    """What had happened to the run."""
+    history, points = History.empty(len(space)), described["points"]
+    if points:
+        rows = space.feasible_rows(points)
+        values = read_values(points, described["values"], len(rows))
+        errors = read_errors(points, described["errors"], len(rows))
+        history = State(history).after(Event.told(rows, values, errors)).history
+    failed, pending, retries = (
+        mark(space.feasible_rows(described[name])) for name in ("failed", "pending", "retries")
+    )
+    history = replace(history, failed=failed, pending=pending, retries=retries)
+    asked = whole("asked", described["asked"], least=0)
+    whole("entropy", described["entropy"], least=0)  # as a seed it might be None
+    fit = Fit.from_dict(described["fit"]) if described["fit"] else None
+    return State(history, asked, fit, bool(described["fresh"]))
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Say of whatever is wrong with plain values that they are no run."""
+    try:
+        yield
+    except (StateError, BackendError):
+        raise
+    except MercboError as error:
+        raise StateError(str(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StateError(f"not the whole state of a run ({error!r})") from error
+
+
+@contextmanager
+def named(source: object) -> Iterator[None]:
+    """Say of what cannot be read where it stands."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError(f"{source}: {error}") from error
+
+
+def warn_of_predicates(space: Space, lacks: str, back: str, *, stacklevel: int) -> None:
+    """Name what cannot be written, and with what the run comes back."""
+    names = [predicate.name for predicate in space.region.predicates]
+    if names:
+        wanted = ", ".join(f"{name!r}: ..." for name in names)
+        warnings.warn(
+            f"{lacks} the predicate{'s' * (len(names) > 1)} "
+            f"{', '.join(map(repr, names))}; {back} it with where={{{wanted}}}",
+            stacklevel=stacklevel,
+        )
+
+
+# -- the file ----------------------------------------------------------------------------------
+
+
+def labelled(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with what it is and by which rules it was written."""
+    return {"format": FORMAT, "version": VERSION, **state}
+
+
+def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
+    """Write `state` beside `path`, flush it to disk, then put it in `path`'s place at once."""
+    target = Path(path).resolve()  # behind a link, the file itself is replaced
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder")
+    text = json.dumps(labelled(state), indent=1, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix="mercbo-", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The state in `path`; a `StateError` that says why where there is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StateError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"{path}: cannot be read as text ({error})") from None
+    try:
+        state = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StateError(
+            f"{path}: not complete JSON, the file may be cut short ({error})"
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise StateError(f"{path}: JSON that no run would hold ({error})") from None
+    return understood(state, path)
+
+
+def understood(state: object, source: object) -> dict[str, Any]:
+    """A labelled state of this version or an older one, with all that today's has."""
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise StateError(f"{source}: not a saved mercbo run")
+    version = state.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise StateError(f"{source}: version {version!r} is not a version of a saved run")
+    if version > VERSION:
+        raise StateError(
+            f"{source}: written by a newer mercbo (file version {version}, "
+            f"this one reads up to {VERSION}); update mercbo to read it"
+        )
+    for since, entries in SINCE.items():
+        if version < since:
+            state = {**entries, **state}
+    return state
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file being replaced, else those of a new file."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system lets a folder be synced."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,71 @@
+"""Standardised units, there and back, and what a surrogate averages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercbo import Model, Space
+from mercbo.drawing.surrogate import MOST_ERROR, Surrogate, Units
+from mercbo.encoding import Encoding
+from mercbo.kernel import Kernel
+from mercbo.record.history import History
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_units_go_there_and_back(sign: float, scale: float) -> None:
+    values = scale * np.array([0.1, -1.5, 0.7, 1.2])
+    units = Units.of(values, sign)
+    y = units.standardised(values)
+    assert y.mean() == pytest.approx(0.0, abs=1e-12)
+    assert y.std() == pytest.approx(1.0)
+    assert (np.argsort(y) == np.argsort(sign * values)).all()
+    np.testing.assert_allclose(units.value(y), values, rtol=1e-12, atol=1e-12 * scale)
+    assert units.deviation(np.ones(1))[0] == pytest.approx(scale * (values / scale).std())
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [2.0, 2.0], [0.0, 0.0]])
+def test_values_without_a_spread_have_units(values: list[float]) -> None:
+    units = Units.of(np.array(values), 1.0)
+    assert units.spread == 1.0
+    assert (units.standardised(np.array(values)) == 0).all()
+
+
+def test_errors_are_scaled_capped_and_left_out_where_none_is_known() -> None:
+    units = Units.of(np.array([0.0, 4.0]), 1.0)
+    found = units.standardised_errors(np.array([1.0, np.nan, 1e300]))
+    assert found is not None
+    assert found[0] == pytest.approx(1.0 / 2.0)
+    assert np.isnan(found[1])
+    assert found[2] == pytest.approx(MOST_ERROR)
+    assert units.standardised_errors(np.full(3, np.nan)) is None
+
+
+def test_a_prediction_averages_the_states_of_the_hyper_parameters() -> None:
+    """The variance of a mixture is the mean variance plus the variance of the means."""
+    space = Space.binary(5)
+    rng = np.random.default_rng(0)
+    rows = space.enumerate_rows()[::3]
+    history = History.empty(5).told(
+        rows, rng.standard_normal(len(rows)), np.full(len(rows), np.nan)
+    )
+    surrogate = Surrogate(
+        Model(inference="hmc"), Kernel(Encoding(space)), history, 1.0, None, keep=False, rng=rng
+    )
+    every = [posterior.predict(rows) for posterior in surrogate.posteriors]
+    assert len(every) > 1
+    means, variances = (np.array(part) for part in zip(*every, strict=True))
+    mean, std = surrogate.predict(rows)
+    np.testing.assert_allclose(mean, means.mean(axis=0))
+    np.testing.assert_allclose(std**2, variances.mean(axis=0) + means.var(axis=0))
+
+
+def test_a_kept_fit_is_the_fit() -> None:
+    space = Space.binary(3)
+    history = History.empty(3).told(space.enumerate_rows(), np.arange(8.0), np.full(8, np.nan))
+    make = (Model(), Kernel(Encoding(space)), history, 1.0)
+    rng = np.random.default_rng(0)
+    first = Surrogate(*make, None, keep=False, rng=rng)
+    assert Surrogate(*make, first.fit, keep=True, rng=rng).fit is first.fit
+    assert Surrogate(*make, None, keep=True, rng=rng).fit is not None

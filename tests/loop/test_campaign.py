@@ -1,0 +1,360 @@
+"""The loop of `minimize`: workers kept busy, and everything that may go wrong with them."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+from support.objectives import Killing, Traced, name_of, total, traces
+from support.stored import SPACE, cost, log_of, url_of
+
+from mercbo import Optimizer, Space, StateError, minimize
+from mercbo.loop import campaign
+from mercbo.loop.campaign import Campaign, Plan
+from mercbo.loop.executors import as_pool
+from mercbo.loop.progress import Silent
+
+# points of the initial design only, where the model does not matter
+QUIET = {"progress": False, "seed": 0, "n_initial": 1000}
+BITS = Space.binary(8)
+
+
+class Manual:
+    """An executor whose evaluations are done when the test says so."""
+
+    def __init__(self, workers: int):
+        self._max_workers = workers
+        self.running: list[tuple[Future, dict]] = []
+        self.most = 0
+        self.sent: list[dict] = []
+
+    def submit(self, _call, point: dict) -> Future:
+        future: Future = Future()
+        future.set_running_or_notify_cancel()
+        self.running.append((future, point))
+        self.sent.append(point)
+        self.most = max(self.most, len(self.running))
+        return future
+
+    def finish(self, number: int) -> None:
+        future, point = self.running.pop(number)
+        future.set_result(total(point))
+
+
+def scripted(executor: Manual, order: list[int], **plan) -> list[int]:
+    """Play a run in which evaluations end in a given order; the numbers running before each."""
+    seen = []
+    pool = as_pool(executor)
+    wait = pool.finished
+
+    def finished(seconds: float) -> list[Future]:
+        seen.append(len(executor.running))
+        executor.finish(order[len(seen) - 1] % len(executor.running))
+        return wait(seconds)
+
+    pool.finished = finished
+    opt = Optimizer(BITS, seed=0, n_initial=1000)
+    Campaign(Plan(total, **plan), opt, pool).run(Silent())
+    return seen
+
+
+def test_every_worker_gets_the_next_point_as_soon_as_it_is_free(monkeypatch):
+    monkeypatch.setattr(campaign, "_mean", lambda *_: 0.0)  # asking takes no time
+    executor = Manual(4)
+    seen = scripted(executor, [3, 3, 0, 3, 1, 2, 3, 0, 1, 1, 2, 0], budget=12)
+    assert seen == [4] * 9 + [3, 2, 1]
+    assert len({name_of(point) for point in executor.sent}) == 12
+
+
+def test_a_batch_is_the_number_of_points_that_are_out():
+    assert scripted(Manual(2), [0] * 9, budget=9, batch=5) == [5] * 5 + [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(("ratio", "ahead"), [(0.001, 0), (0.1, 1), (0.5, 2), (5.0, 4)])
+def test_points_are_asked_for_ahead_where_asking_takes_long(ratio, ahead):
+    """While one is asked for, 4 * ratio workers become free."""
+    running = Campaign(Plan(total, 9), Optimizer(BITS), as_pool(Manual(4)))
+    assert running._room() == 4
+    running._asking, running._evaluating = ratio, 1.0
+    assert running._room() == 4 + ahead
+
+
+def test_asks_that_take_long_now_and_then_are_reckoned_with():
+    running = Campaign(Plan(total, 9), Optimizer(BITS), as_pool(Manual(4)))
+    running._evaluating = 1.0
+    for _ in range(50):
+        running._note_ask(0.01)
+    assert running._room() == 4
+    for seconds in (*[0.01] * 9, 0.6) * 3:
+        running._note_ask(seconds)
+    assert running._room() > 5
+    for _ in range(50):
+        running._note_ask(0.01)
+    assert running._room() == 4
+
+
+def test_without_an_executor_nothing_is_asked_for_ahead():
+    running = Campaign(Plan(total, 9), Optimizer(BITS), as_pool(None))
+    running._asking, running._evaluating = 5.0, 1.0
+    assert running._room() == 1
+
+
+def test_threads_evaluate_every_point_once():
+    lock, calls = threading.Lock(), []
+
+    def f(point: dict) -> float:
+        with lock:
+            calls.append(name_of(point))
+        return total(point)
+
+    with ThreadPoolExecutor(5) as executor:
+        result = minimize(f, BITS, budget=60, executor=executor, **QUIET)
+    assert len(calls) == len(set(calls)) == len(result.observations) == 60
+    assert result.optimizer.pending == []
+
+
+# -- evaluations that fail ---------------------------------------------------------------------
+
+
+def fails_on_odd(point: dict) -> float:
+    if sum(point.values()) % 2:
+        raise ValueError("odd")
+    return total(point)
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_an_exception_makes_a_failed_point_and_a_line_with_its_traceback(workers, caplog):
+    executor = ThreadPoolExecutor(workers) if workers else None
+    result = minimize(fails_on_odd, BITS, budget=20, executor=executor, **QUIET)
+    assert len(result.observations) + len(result.failures) == 20
+    assert len(result.failures) > 3
+    assert all(sum(failure.point.values()) % 2 for failure in result.failures)
+    assert {failure.reason for failure in result.failures} == {"ValueError: odd"}
+    assert [failure.point for failure in result.failures] == result.optimizer.failed
+    assert caplog.text.count('raise ValueError("odd")') == len(result.failures)
+
+
+@pytest.mark.parametrize("value", ["much", float("inf"), [1.0], 1j, {}])
+def test_what_is_no_result_is_a_failure_that_says_so(value, caplog):
+    result = minimize(lambda _: value, BITS, budget=2, **QUIET)
+    assert all(failure.reason.startswith("ResultError: ") for failure in result.failures)
+    assert len(result.failures) == 2
+    assert "failed" in caplog.text
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2, 5])
+def test_an_evaluation_is_tried_again_as_often_as_wanted(retries, caplog):
+    tries: dict[str, int] = {}
+
+    def f(point: dict) -> float:
+        tries[name_of(point)] = tries.get(name_of(point), 0) + 1
+        if tries[name_of(point)] <= 2:
+            raise OSError("the network is down")
+        return total(point)
+
+    result = minimize(f, BITS, budget=4, retries=retries, **QUIET)
+    assert set(tries.values()) == {min(retries, 2) + 1}
+    assert len(tries) == 4
+    assert len(result.failures) == (4 if retries < 2 else 0)
+    assert caplog.text.count("trying again") == 4 * min(retries, 2)
+
+
+# -- time limits -------------------------------------------------------------------------------
+
+
+def slow_on_first(point: dict) -> float:
+    if point["x0"]:
+        time.sleep(60)
+    return total(point)
+
+
+def test_a_time_limit_here_interrupts():
+    result = minimize(slow_on_first, BITS, budget=6, timeout=0.05, **QUIET)
+    assert {failure.reason for failure in result.failures} == {"TimedOut: no result within 0.05 s"}
+    assert all(failure.point["x0"] for failure in result.failures)
+    assert len(result.observations) + len(result.failures) == 6
+
+
+def test_a_late_thread_is_given_up_and_its_answer_ignored():
+    release, late = threading.Event(), []
+
+    def f(point: dict) -> float:
+        if point["x0"] and not late:
+            late.append(point)
+            release.wait(60)
+            return -1000.0
+        return total(point)
+
+    def seen(evaluation) -> None:
+        if evaluation.value is None:
+            release.set()  # the answer comes after it was given up
+
+    with ThreadPoolExecutor(2) as executor:
+        result = minimize(
+            f, BITS, budget=12, executor=executor, timeout=0.1, callback=seen, **QUIET
+        )
+    assert [failure.point for failure in result.failures] == late
+    assert result.failures[0].reason == "TimeoutError: no result within 0.1 s"
+    assert len(result.observations) == 11
+    assert result.best.value >= 0
+
+
+def test_where_every_thread_is_late_the_run_waits_for_them(caplog):
+    release = threading.Event()
+    calls = []
+
+    def f(point: dict) -> float:
+        calls.append(point)
+        if len(calls) <= 2:
+            release.wait(60)
+        return total(point)
+
+    timer = threading.Timer(0.8, release.set)
+    timer.start()
+    with ThreadPoolExecutor(2) as executor:
+        result = minimize(f, BITS, budget=4, executor=executor, timeout=0.1, **QUIET)
+    timer.join()
+    assert (len(result.failures), len(result.observations)) == (2, 2)
+    assert "every worker is held" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_process_that_hears_nothing_is_killed_and_the_others_are_sent_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign, "GRACE", 0.5)
+    f = Traced(tmp_path, hanging=3)
+    with ProcessPoolExecutor(2) as executor:
+        # a fresh pool needs a while on a busy machine before its first answer
+        result = minimize(f, BITS, budget=16, executor=executor, timeout=5, **QUIET)
+    hung = [failure.point for failure in result.failures]
+    assert hung
+    assert all(point["x0"] and point["x1"] and point["x2"] for point in hung)
+    assert len(result.observations) + len(hung) == 16
+
+
+# -- workers that die --------------------------------------------------------------------------
+
+
+def test_a_killed_worker_process_costs_nothing(tmp_path, caplog):
+    with ProcessPoolExecutor(3) as executor:
+        result = minimize(Killing(tmp_path), BITS, budget=20, executor=executor, **QUIET)
+    assert (tmp_path / "killed").exists()
+    assert (len(result.observations), result.failures) == (20, ())
+    (tmp_path / "killed").unlink()
+    assert set(traces(tmp_path)) == {name_of(o.point) for o in result.observations}
+    assert "lost with their worker" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_point_that_ends_its_worker_fails_and_no_other_does(tmp_path):
+    f = Traced(tmp_path, deadly=4)
+    with ProcessPoolExecutor(3) as executor:
+        result = minimize(f, BITS, budget=30, executor=executor, **QUIET)
+    deadly = {name_of(failure.point) for failure in result.failures}
+    assert deadly
+    assert all(name.startswith("1111") for name in deadly)
+    assert {failure.reason for failure in result.failures} == {"its worker died"}
+    assert not any(name_of(o.point).startswith("1111") for o in result.observations)
+    assert len(result.observations) + len(deadly) == 30
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+def test_a_callback_sees_every_evaluation_and_may_end_the_run():
+    seen = []
+
+    def callback(evaluation) -> bool:
+        seen.append(evaluation)
+        assert evaluation.optimizer.observations[-1].value == evaluation.value
+        return len(seen) == 4
+
+    result = minimize(cost, BITS, budget=20, callback=callback, **QUIET)
+    assert (result.stopped, len(seen)) == ("callback", 4)
+    assert [(e.point, e.value) for e in seen] == [(o.point, o.value) for o in result.observations]
+    assert all(evaluation.seconds >= 0 for evaluation in seen)
+    assert result.optimizer.pending == []
+
+
+def test_a_callback_that_raises_ends_the_run_with_its_error_and_leaves_nothing_pending():
+    opts = []
+
+    def callback(evaluation) -> None:
+        opts.append(evaluation.optimizer)
+        raise ZeroDivisionError
+
+    with ThreadPoolExecutor(3) as executor, pytest.raises(ZeroDivisionError):
+        minimize(cost, BITS, budget=20, executor=executor, callback=callback, **QUIET)
+    assert opts[0].pending == []
+    assert len(opts[0].observations) >= 1
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_control_c_keeps_what_is_done(kept, tmp_path, caplog):
+    """A real signal, while threads evaluate and the main thread waits."""
+    calls, storage = [], url_of(tmp_path) if kept else None
+    release = threading.Event()
+
+    def f(point: dict) -> float:
+        calls.append(point)
+        if len(calls) == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+        if len(calls) >= 6:
+            release.wait(60)
+        return cost(point)
+
+    with ThreadPoolExecutor(3) as executor:
+        result = minimize(f, BITS, budget=20, executor=executor, storage=storage, **QUIET)
+        release.set()
+    assert result.stopped == "interrupted"
+    done = len(result.observations)
+    assert 3 <= done <= 6
+    assert f"interrupted after {done} evaluations" in caplog.text
+    if not kept:
+        assert result.optimizer.pending == []
+        return
+    assert "make the same call to go on with sqlite:///" in caplog.text
+    assert Optimizer.open(storage).to_dict() == result.optimizer.to_dict()
+    left = Optimizer.open(storage).pending
+    assert len(left) >= len(calls) - done
+    again = []
+    minimize(lambda p: again.append(p) or cost(p), BITS, budget=20, storage=storage, **QUIET)
+    assert again[: len(left)] == left
+    assert len(again) == 20 - done
+    assert len(Optimizer.open(storage).observations) == 20
+
+
+def test_control_c_in_an_evaluation_here_ends_the_run_too():
+    calls = []
+
+    def f(point: dict) -> float:
+        calls.append(point)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return cost(point)
+
+    result = minimize(f, BITS, budget=20, **QUIET)
+    assert (result.stopped, len(result.observations)) == ("interrupted", 2)
+    assert result.optimizer.pending == []
+
+
+def test_a_store_that_fails_ends_the_run_with_its_error(tmp_path, monkeypatch):
+    url = url_of(tmp_path)
+    told = Optimizer.tell
+
+    def tell(opt, *arguments, **options) -> None:
+        if len(opt.observations) == 3:
+            raise StateError("the disk is full")
+        told(opt, *arguments, **options)
+
+    monkeypatch.setattr(Optimizer, "tell", tell)
+    with pytest.raises(StateError, match="the disk is full"):
+        minimize(cost, SPACE, budget=9, storage=url, **QUIET)
+    monkeypatch.undo()
+    assert [len(Optimizer.open(url).observations), len(Optimizer.open(url).pending)] == [3, 1]
+    result = minimize(cost, SPACE, budget=9, storage=url, **QUIET)
+    assert len(result.observations) == 9
+    assert [entry.kind for entry in log_of(url)].count("ask") == 9

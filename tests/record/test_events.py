@@ -1,0 +1,154 @@
+"""Events: there and back through JSON, and the state that follows from them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mercbo import StateError
+from mercbo.inference import Fit, Hyper
+from mercbo.record.events import KINDS, Event, Nowhere, State
+from mercbo.record.history import History
+
+SIZES = np.array([2, 3])
+ROWS = np.array([[0, 2], [1, 1]])
+FIT = Fit((Hyper(np.array([0.1, 1 / 3]), 1.5, 1e-300, -0.25),), 7, 3, "log:0.5")
+
+
+def there_and_back(event: Event) -> Event:
+    text = json.dumps(event.to_dict(), allow_nan=False)
+    return Event.from_dict(event.kind, json.loads(text), SIZES)
+
+
+def same(one: Event, other: Event) -> bool:
+    pairs = [
+        (one.rows, other.rows), (one.values, other.values), (one.errors, other.errors),
+        (one.answers, other.answers),
+    ]  # fmt: skip
+    fits = [None if e.fit is None else e.fit.to_dict() for e in (one, other)]
+    equal = all(
+        (a is None) == (b is None) and (a is None or np.array_equal(a, b, equal_nan=True))
+        for a, b in pairs
+    )
+    return equal and one.kind == other.kind and one.fresh == other.fresh and fits[0] == fits[1]
+
+
+EVENTS = [
+    Event("ask", ROWS),
+    Event("ask", ROWS, fit=FIT, fresh=True),
+    Event.told(ROWS, np.array([0.1 + 0.2, np.nan]), np.array([np.nan, 1e-9])),
+    Event.told(ROWS, np.array([1.0, -0.0]), np.full(2, np.nan)),
+    Event.told(ROWS, np.full(2, np.nan), np.full(2, np.nan)),
+    Event.told(ROWS[:1], np.ones(1), np.full(1, np.nan), answers=ROWS[1:]),
+    Event("amend", ROWS[:1], np.array([2.5]), np.array([0.5])),
+    Event("forget", ROWS),
+    Event("cancel", ROWS),
+    Event("retry", ROWS[:1]),
+    Event("adopt", ROWS),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_an_event_goes_through_json_unchanged(event):
+    assert same(there_and_back(event), event)
+
+
+def test_every_kind_was_tried():
+    assert {event.kind for event in EVENTS} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("dance", {"rows": [[0, 0]]}),
+        ("ask", {}),
+        ("ask", {"rows": [[0]]}),
+        ("ask", {"rows": [[0, 3]]}),
+        ("ask", {"rows": [[-1, 0]]}),
+        ("ask", {"rows": [[0.5, 0]]}),
+        ("ask", {"rows": [["a", "b"]]}),
+        ("ask", {"rows": [[0, 0], [0]]}),
+        ("ask", {"rows": [[0, 0]], "fit": {"hypers": []}}),
+        ("ask", None),
+        ("tell", {"rows": [[0, 0]]}),
+        ("tell", {"rows": [[0, 0]], "values": [1.0, 2.0]}),
+        ("tell", {"rows": [[0, 0]], "values": ["much"]}),
+        ("tell", {"rows": [[0, 0]], "values": [float("inf")]}),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "errors": []}),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "answers": [[0, 3]]}),
+    ],
+)
+def test_what_is_no_event_of_the_run_is_refused(kind, body):
+    with pytest.raises(StateError, match="not an event of this run"):
+        Event.from_dict(kind, body, SIZES)
+
+
+def after(*events: Event) -> State:
+    state = State(History.empty(2))
+    for event in events:
+        state = state.after(event)
+    return state
+
+
+def tell(row: int, value: float) -> Event:
+    return Event.told(ROWS[row : row + 1], np.array([value]), np.array([np.nan]))
+
+
+def test_asks_are_counted_by_their_points():
+    state = after(Event("ask", ROWS), Event("cancel", ROWS))
+    assert (state.asked, state.number, len(state.history.pending)) == (2, 2, 0)
+
+
+def test_a_result_answers_pending_points_that_it_names():
+    state = after(Event("ask", ROWS), replace(tell(0, 1.0), answers=ROWS[1:]))
+    assert (len(state.history), len(state.history.pending)) == (1, 0)
+
+
+def test_an_ask_leaves_its_fit_and_one_without_keeps_the_last():
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:], fit=FIT, fresh=True))
+    assert state.committed is FIT
+    assert state.fresh
+    again = state.after(Event("ask", np.array([[0, 0]]), fresh=True))
+    assert again.committed is FIT
+    assert again.fresh
+
+
+def test_a_result_makes_the_fit_stale_and_a_failure_does_not():
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:], fit=FIT, fresh=True))
+    failed, told = state.after(tell(1, np.nan)), state.after(tell(1, 2.0))
+    assert (failed.fresh, told.fresh) == (True, False)
+    assert failed.committed is told.committed is FIT
+
+
+@pytest.mark.parametrize("kind", ["amend", "forget"])
+def test_a_correction_of_results_drops_the_fit(kind):
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:], fit=FIT, fresh=True))
+    values = {"values": np.array([3.0]), "errors": np.array([np.nan])} if kind == "amend" else {}
+    corrected = state.after(Event(kind, ROWS[:1], **values))
+    assert corrected.committed is None
+    assert not corrected.fresh
+
+
+def test_what_can_be_suggested_no_more():
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:]))
+    assert state.has_taken(ROWS[:1], repeats=False)
+    assert not state.has_taken(ROWS[:1], repeats=True)
+    assert state.has_taken(ROWS[1:], repeats=True)
+    assert not state.has_taken(np.array([[0, 0]]), repeats=False)
+
+
+def test_an_adoption_changes_nothing_but_the_number():
+    state = after(tell(0, 1.0), Event("ask", ROWS[1:], fit=FIT, fresh=True))
+    adopted = state.after(Event("adopt", ROWS[1:]))
+    assert adopted == replace(state, number=state.number + 1)
+    refused, complaint = state.refuses(Event("adopt", ROWS))
+    assert (refused.tolist(), complaint) == ([True, False], "is not pending")
+
+
+def test_nowhere_keeps_nothing():
+    log = Nowhere()
+    with log.turn(0) as turn:
+        turn.append(EVENTS[0])
+        assert not turn.news
+    assert not log.entries(0)
