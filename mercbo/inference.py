@@ -70,9 +70,12 @@ MOST_FITTED, MOST_SCREENED = 500, 250
 # A fit that calls more than this share of the variance noise is checked against fresh starts.
 NOISY = 0.5
 
-# States that are kept, moves of a fresh chain before the first of them, new states for each fit
-# that goes on from the last, and leapfrog steps of a move.
-HMC_SAMPLES, HMC_WARMUP, HMC_NEW, HMC_LEAPS = 6, 6, 2, 5
+# States that are kept, moves of a fresh chain before the first of them, and leapfrog steps of a
+# move.
+HMC_SAMPLES, HMC_WARMUP, HMC_LEAPS = 6, 6, 5
+# New states for each fit that goes on from the last: while there is one for every result, and from
+# `LAZY_FROM` results on, where each has to stand for some more.
+HMC_NEW, HMC_LATE = 2, 4
 # How much of the warm-up's change of the step size is left after it.
 HMC_SETTLED = 0.1
 HMC_FIRST_STEP, HMC_TARGET = 0.5, 0.75  # the step scales as (dimensions)^(-1/4)
@@ -480,13 +483,17 @@ def sampled(
     """`best`, and behind it the last few samples of a chain that goes on as results come in.
 
     A fresh chain, which starts at the MAP, follows every cold fit. While it warms up, and ever
-    less after that, the step size follows how likely the moves are to be taken.
+    less after that, the step size follows how likely the moves are to be taken. Where the fit
+    stands for a few more results, so do the samples.
     """
-    data = data.for_fitting().compact
     kept: list[Hyper] = []
     if previous is not None and previous.step is not None and previous.cold == best.cold:
         # a chain over other terms of the kernel is another chain
         kept = [hyper for hyper in previous.hypers[1:] if hyper.terms == best.hypers[0].terms]
+        if kept and is_recent(previous, data):
+            return replace(best, hypers=(best.hypers[0], *kept), step=previous.step)
+    new = HMC_NEW if len(data) <= LAZY_FROM else HMC_LATE
+    data = data.for_fitting().compact
     bounds = chart.bounds(data.kernel)
     z = chart.pack(data.kernel, kept[-1] if kept else best.hypers[0])
     z = np.clip(z, *bounds.T)
@@ -497,7 +504,7 @@ def sampled(
     for _ in range(0 if kept else HMC_WARMUP):
         z, state, chance = hmc_step(data, z, state, step, bounds, rng=rng, density=density)
         step *= float(np.exp(chance - HMC_TARGET))
-    for _ in range(HMC_NEW if kept else HMC_SAMPLES):
+    for _ in range(new if kept else HMC_SAMPLES):
         z, state, chance = hmc_step(data, z, state, step, bounds, rng=rng, density=density)
         step *= float(np.exp(HMC_SETTLED * (chance - HMC_TARGET)))
         kept.append(chart.unpack(data.kernel, z, state[2]))

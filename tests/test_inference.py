@@ -380,6 +380,31 @@ def test_a_chain_bounces_off_the_walls(make_data, mixed) -> None:
     assert len(np.unique(np.round(states[1:], 9), axis=0)) >= 3
 
 
+def test_samples_stand_for_a_few_more_of_many_results() -> None:
+    """As the fit does: a chain moves again when the data have grown by more than that."""
+    space, size = Space.binary(8), fits.LAZY_FROM + 50
+    kernel = Kernel(Encoding(space))
+    rows = space.enumerate_rows()[np.random.default_rng(0).permutation(256)]
+    y = (rows - 0.5) @ np.linspace(-1.0, 1.5, 8) + rows[:, 0] * rows[:, 1]
+
+    def states(count: int, previous: fits.Fit | None) -> tuple[fits.Fit, list]:
+        data = Data(kernel, rows[:count], y[:count])
+        fit = fit_hmc(data, previous, rng=np.random.default_rng(count))
+        return fit, [hyper.covariance for hyper in fit.hypers[1:]]
+
+    first, sampled = states(size, None)
+    again, same = states(size + 1, first)
+    assert same == sampled
+    assert (again.seen, again.step) == (first.seen, first.step)
+    later = states(int(size * fits.LAZY_GROWTH) + 1, again)[1]
+    kept = fits.HMC_SAMPLES - fits.HMC_LATE
+    assert later[:kept] == sampled[-kept:]
+    assert not set(later[kept:]) & set(sampled)
+    # while results are few, each brings a new fit and new samples
+    few, sampled = states(30, None)
+    assert states(31, few)[1][-1] not in sampled
+
+
 def test_a_chain_goes_on_where_it_stood() -> None:
     kernel = Kernel(Encoding(Space.binary(5)))
     rows = Space.binary(5).enumerate_rows()[np.random.default_rng(0).permutation(32)]
