@@ -30,6 +30,7 @@ from mercbo.domain.variables import Binary, Categorical, Integer, Ordinal, Point
 from mercbo.errors import (
     BackendError,
     MercboError,
+    NoneFound,
     NoResults,
     PointError,
     ResultError,
@@ -68,6 +69,7 @@ __all__ = [
     "MercboError",
     "Model",
     "NoResults",
+    "NoneFound",
     "Observation",
     "Optimizer",
     "Ordinal",

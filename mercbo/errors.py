@@ -7,6 +7,7 @@
     ├── ResultError (ValueError)       told results that cannot be used
     ├── NoResults                      asked for something that needs a result first
     ├── SpaceExhausted                 fewer unseen points are left than were asked for
+    │   └── NoneFound (SpaceError)     the same as far as a long search can tell
     ├── BackendError                   a solver that is missing, refuses, or gave nothing usable
     └── StateError                     a saved run that cannot be read
 
@@ -52,6 +53,11 @@ class SpaceExhausted(MercboError):
         self.left = left
 
 
+class NoneFound(SpaceExhausted, SpaceError):
+    """Fewer unseen points were found than were asked for, in a space that cannot be listed and has
+    predicates: there may be others."""
+
+
 class BackendError(MercboError):
     """A solver that is not installed, not known, that refused the problem (as too large, for
     example), or that answered with nothing usable."""
@@ -78,5 +84,6 @@ def whole(option: str, came: object, *, least: int = 1) -> int:
 
 def hint(came: object, known: Iterable[object]) -> str:
     """A "did you mean" clause for a name that is close to a known one, else an empty string."""
-    close = difflib.get_close_matches(str(came), [str(k) for k in known], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    shown = {str(each): each for each in known}
+    close = difflib.get_close_matches(str(came), list(shown), n=1)
+    return f"; did you mean {shown[close[0]]!r}?" if close else ""

@@ -76,6 +76,9 @@ HMC_SAMPLES, HMC_WARMUP, HMC_LEAPS = 6, 6, 5
 # New states for each fit that goes on from the last: while there is one for every result, and from
 # `LAZY_FROM` results on, where each has to stand for some more.
 HMC_NEW, HMC_LATE = 2, 4
+# A chain that is farther below the fit than its number of coordinates (samples are half of that
+# below, on average) and this: results came that it cannot explain, and no step of it is taken.
+ASTRAY = 20.0
 # How much of the warm-up's change of the step size is left after it.
 HMC_SETTLED = 0.1
 HMC_FIRST_STEP, HMC_TARGET = 0.5, 0.75  # the step scales as (dimensions)^(-1/4)
@@ -494,13 +497,20 @@ def sampled(
             return replace(best, hypers=(best.hypers[0], *kept), step=previous.step)
     new = HMC_NEW if len(data) <= LAZY_FROM else HMC_LATE
     data = data.for_fitting().compact
-    bounds = chart.bounds(data.kernel)
-    z = chart.pack(data.kernel, kept[-1] if kept else best.hypers[0])
-    z = np.clip(z, *bounds.T)
-    step = float(HMC_FIRST_STEP * len(z) ** -0.25)
+    bounds, density = chart.bounds(data.kernel), chart.density
+    z = np.clip(chart.pack(data.kernel, best.hypers[0]), *bounds.T)
+    state = density(data, z)
+    first_step = step = float(HMC_FIRST_STEP * len(z) ** -0.25)
     if previous is not None and previous.step is not None:
         step = previous.step
-    state, density = chart.density(data, z), chart.density
+    if kept:
+        last = np.clip(chart.pack(data.kernel, kept[-1]), *bounds.T)
+        reached = density(data, last)
+        if state[0] - reached[0] > len(z) + ASTRAY:
+            log.debug("a chain is %.0f below the fit; starting anew", state[0] - reached[0])
+            kept, step = [], first_step
+        else:
+            z, state = last, reached
     for _ in range(0 if kept else HMC_WARMUP):
         z, state, chance = hmc_step(data, z, state, step, bounds, rng=rng, density=density)
         step *= float(np.exp(chance - HMC_TARGET))

@@ -413,14 +413,14 @@ class Optimizer:
         """One posterior sample as an acquisition problem: `.bqm`, `.cqm`, `.value(point)` ...
 
         By default the draw that the next ``ask()`` will use (to suggest its minimum, or to start
-        from there), the same until then; pass a generator for others. Without results it is a
-        draw from the prior.
+        from there), the same until then; pass a generator for others, each under any of the sampled
+        hyper-parameters. Without results it is a draw from the prior.
         """
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise SettingError(f"rng={rng!r} is not a numpy.random.Generator")
         self._catch_up()
-        number = self._state.asked
-        rng = self._streams.asking(number) if rng is None else rng
+        number = self._state.asked if rng is None else None
+        rng = self._streams.asking(self._state.asked) if rng is None else rng
         with threads_for(len(self._history)):
             return self._asking().draw(number, self.space.feasible, rng=rng)
 

@@ -25,6 +25,7 @@ import json
 import logging
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,6 +58,9 @@ MOST_LEVELS = 64
 FLOAT_LEVELS = 16
 # Times that a point is chosen anew because another process has just taken the same one.
 ATTEMPTS = 8
+# Failures without any result from which on some of a trial's parameters are taken to be to blame,
+# where it has others as well.
+OFTEN = 3
 # The system attribute, in pieces, by which a running trial tells others of its point; an RDB
 # storage holds 2045 characters in one.
 CLAIM, PIECE = "mercbo:point", 2000
@@ -471,9 +475,12 @@ class Record:
                 continue
             if trial.number in values:
                 told.append((point, values[trial.number]))
-            elif group.whole:
-                # in a part of the parameters the others may be to blame, and differ as well
+            elif group.whole or trial.state.is_finished():
                 (failed if trial.state.is_finished() else taken).append(point)
+        if not group.whole:
+            # others than these parameters may be to blame, and differ as well
+            counts = Counter(tuple(point.items()) for point in failed)
+            failed = [dict(point) for point, count in counts.items() if count >= OFTEN]
         running = sum(trial.state == TrialState.RUNNING for trial in others)
         repeats = "never" if group.whole else "allow"
         return cls(group, direction, told, failed, taken, running, repeats)

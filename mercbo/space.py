@@ -323,7 +323,8 @@ class Space:
         """Points in any accepted form -> index rows (N, n); one point gives one row.
 
         Accepted: a dict, a list of dicts, a list of values in the space's order, a list of such
-        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable.
+        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable, a row
+        of one or a list of them.
         """
         if hasattr(points, "columns") and hasattr(points, "to_dict"):
             return self._rows_of_frame(points)
@@ -339,6 +340,8 @@ class Space:
             raise PointError(f"point {number}: {error}") from None
 
     def _row(self, point: object) -> Rows:
+        if is_series(point):
+            point = dict(point.items())  # type: ignore[attr-defined]
         if isinstance(point, Mapping):
             self._check_names(point)
             ordered: Sequence[object] = [point[name] for name in self.names]
@@ -398,9 +401,14 @@ def is_missing(cell: object) -> bool:
         return True
 
 
+def is_series(point: object) -> bool:
+    """Whether `point` is a pandas Series: a row of a DataFrame, whose labels are the names."""
+    return hasattr(point, "items") and hasattr(point, "iloc") and getattr(point, "ndim", 0) == 1
+
+
 def is_single(points: object) -> bool:
     """Whether `points` is one point (a dict or a flat row) rather than several."""
-    if isinstance(points, Mapping):
+    if isinstance(points, Mapping) or is_series(points):
         return True
     if hasattr(points, "columns"):
         return False
@@ -409,7 +417,7 @@ def is_single(points: object) -> bool:
     if isinstance(points, Sequence) and not isinstance(points, (str, bytes)):
         first = points[0] if len(points) else {}
         nested = isinstance(first, (Mapping, Sequence, np.ndarray)) and not isinstance(first, str)
-        return not nested
+        return not (nested or is_series(first))
     raise PointError(f"points are dicts, rows of values or a DataFrame, got {points!r}")
 
 

@@ -462,3 +462,22 @@ def test_a_fit_looks_only_at_those_values_of_a_long_path_that_have_results(monke
     assert len(sizes) > 100
     # only the mean of the one fit that is chosen is taken on the space itself
     assert sum(size >= 500 for size in sizes) <= 1
+
+
+def test_a_chain_that_new_results_leave_far_behind_starts_anew() -> None:
+    """Results that the samples so far cannot explain: each step from there would be refused, and
+    all that follows would go by states a thousand below the fit."""
+    space = Space.binary(10)
+    kernel = Kernel(Encoding(space))
+    rows = space.enumerate_rows()[np.random.default_rng(0).permutation(1024)[:90]]
+    pull = np.random.default_rng(1).standard_normal((10, 10))
+    y = np.einsum("ni,ij,nj->n", rows, pull, rows)
+    y[-2:] += 30.0
+    y = (y - y.mean()) / y.std()
+    first = fit_hmc(Data(kernel, rows[:-2], y[:-2]), None, rng=np.random.default_rng(0))
+    data = Data(kernel, rows, y)
+    behind = fits.log_density(data, pack(kernel, first.hypers[-1]))[0]
+    second = fit_hmc(data, first, rng=np.random.default_rng(1))
+    levels = [fits.log_density(data, pack(kernel, hyper))[0] for hyper in second.hypers]
+    assert levels[0] - behind > 12 + fits.ASTRAY  # or nothing is tested
+    assert min(levels) > levels[0] - 12 - fits.ASTRAY

@@ -580,3 +580,32 @@ def test_few_points_of_a_huge_product_are_enumerated():
 def test_too_many_points_are_not_enumerated():
     with pytest.raises(SpaceError, match="too many to list"):
         Space.binary(40).enumerate_rows()
+
+
+@pytest.mark.parametrize("value", [np.float32(0.3), 0.1 + 0.2, 0.3])
+def test_a_float_is_the_value_that_it_is_but_for_rounding(value) -> None:
+    space = Space({"x": Ordinal([0.1, 0.2, 0.3])})
+    assert space.points(space.rows({"x": value})) == [{"x": 0.3}]
+
+
+@pytest.mark.parametrize("value", [0.3001, "0.3", np.nan, np.inf])
+def test_a_float_that_is_another_is_refused(value) -> None:
+    with pytest.raises(PointError, match=r"is not one of \[0.1, 0.2, 0.3\]"):
+        Space({"x": Ordinal([0.1, 0.2, 0.3])}).rows({"x": value})
+    twins = Space({"x": Categorical([0.3, 0.3 * (1 + 1e-9)])})
+    with pytest.raises(PointError, match="is not one of"):
+        twins.rows({"x": 0.3 * (1 + 5e-10)})
+
+
+def test_a_close_match_is_shown_as_it_is() -> None:
+    with pytest.raises(PointError, match=r"'1' is not one of \[0, 1\]; did you mean 1\?"):
+        Space.binary(1).rows({"x0": "1"})
+
+
+def test_a_row_of_a_frame_is_a_point() -> None:
+    space = Space({"s": Categorical(["a", "b"]), "n": Integer(0, 4)})
+    frame = pd.DataFrame({"n": [3, 1], "s": ["b", "a"]})
+    assert space.rows(frame.iloc[0]).tolist() == [[1, 3]]
+    assert space.rows([row for _, row in frame.iterrows()]).tolist() == space.rows(frame).tolist()
+    with pytest.raises(PointError, match="missing variable"):
+        space.rows(frame[["n"]].iloc[0])

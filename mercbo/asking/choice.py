@@ -188,9 +188,12 @@ class Asking:
             rng=rng,
         )
 
-    def draw(self, number: int, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
-        """The function that is drawn for a point, by its number in the run."""
-        drawn = Draws(self.surrogate().posteriors, lambda _: rng, number + 1)[number]
+    def draw(self, number: int | None, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
+        """The function that is drawn for a point, whose number in the run says under which of the
+        states of the hyper-parameters; without a number, under any."""
+        posteriors = self.surrogate().posteriors
+        number = int(rng.integers(len(posteriors))) if number is None else number
+        drawn = Draws(posteriors, lambda _: rng, number + 1)[number]
         return self.problem(drawn.sample(), feasible, self.history.rows[:0])
 
     def problem(self, sample: Sample, feasible: Feasible, batch: Rows) -> Draw:

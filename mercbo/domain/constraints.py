@@ -461,7 +461,7 @@ def _combination(kind: str, given: object) -> Combination:
     for name, wanted in given.items():
         if not isinstance(name, str):
             raise SpaceError(f"{kind}: {name!r} is not the name of a variable")
-        several = isinstance(wanted, (list, tuple))
+        several = isinstance(wanted, (list, tuple, range, np.ndarray))
         values = tuple(plain(value) for value in (wanted if several else [wanted]))
         _no_twins(kind, values)
         if not values:

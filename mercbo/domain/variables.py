@@ -19,6 +19,9 @@ Point: TypeAlias = dict[str, Value]
 
 # A variable with k values needs k x k tables; beyond this they stop being small.
 MAX_VALUES = 2048
+# Relative difference up to which a float is one of a variable's, but for rounding: that of numbers
+# kept in 32 bits is 6e-8.
+ROUNDING = 1e-6
 
 
 def plain(value: object) -> Value:
@@ -77,7 +80,21 @@ class Variable:
         try:
             return self._position[value]  # type: ignore[index]
         except (KeyError, TypeError):
-            raise PointError(f"{value!r} {self._refusal(value)}") from None
+            near = self._near(value)
+            if len(near) != 1:
+                raise PointError(f"{value!r} {self._refusal(value)}") from None
+            return near[0]
+
+    def _near(self, value: object) -> list[int]:
+        """The positions of floats that `value` is but for rounding, such as 0.1 in 32 bits."""
+        if not isinstance(value, (float, np.floating)):
+            return []
+        listed = enumerate(self.values)
+        return [
+            i
+            for i, v in listed
+            if isinstance(v, float) and math.isclose(v, value, rel_tol=ROUNDING)
+        ]
 
     def _refusal(self, value: object) -> str:
         shown = list(self.values[:12])

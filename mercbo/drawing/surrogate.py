@@ -1,11 +1,14 @@
 """`Surrogate`: what a history says of the objective, in standardised units and back.
 
 The results are divided by their size (so that the largest floats do not overflow), centred, scaled
-to a spread of 1, and turned so that lower is better; the model and its draws know only these.
+to a spread of 1, and turned so that lower is better; the model and its draws know only these. A
+result so far off that the others would be lost in its rounding, such as the 1e20 that some programs
+give for a failure, counts as one that is just not that far (`within_reach`).
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +23,13 @@ from mercbo.model import Model
 from mercbo.posterior import Posterior
 from mercbo.record.history import History
 
+log = logging.getLogger(__name__)
+
 # Known errors beyond this many spreads of the results tell nothing, and larger ones overflow.
 MOST_ERROR = 1e6
+# Quartile distances from the median within which results are told apart from one another, and warps
+# deal with what is far off (`fitting/warp.py`).
+FARTHEST = 1e8
 # A spread below rounding is no spread.
 LEAST_SPREAD = 1e-14
 # A point is not measured again where the model's standard deviation is below this share of the
@@ -30,6 +38,21 @@ LEAST_SPREAD = 1e-14
 SETTLED = 0.05
 # Results beyond the first of their point from which the model's noise is believed.
 REPLICATES = 5
+
+
+def within_reach(values: Floats) -> Floats:
+    """The values, those beyond `FARTHEST` at that distance from the median. The unit is the smaller
+    of the distances of the quartiles: a third of the values may be far off on one side."""
+    if len(values) == 0:
+        return values
+    low, middle, high = np.quantile(values / 2, (0.25, 0.5, 0.75))  # whose differences are floats
+    unit = min((part for part in (middle - low, high - middle) if part > 0), default=np.inf)
+    most = np.finfo(np.float64).max / 4
+    reach = min(FARTHEST * min(unit, most / FARTHEST), most)
+    if np.isinf(unit) or (np.abs(values / 2 - middle) <= reach).all():
+        return values
+    log.info("results beyond %g quartile distances count as being there", FARTHEST)
+    return np.asarray(2 * np.clip(values / 2, middle - reach, middle + reach))
 
 
 @dataclass(frozen=True)
@@ -89,8 +112,9 @@ class Surrogate:
     ) -> None:
         """`previous` is where the fit starts; with `keep` it is the fit. `factors` are those of
         earlier histories, where they are known."""
-        self.units = Units.of(history.values, sign)
-        y = self.units.standardised(history.values)
+        values = within_reach(history.values)
+        self.units = Units.of(values, sign)
+        y = self.units.standardised(values)
         error = self.units.standardised_errors(history.errors)
         data = Data(kernel, history.rows, y, error, factors=factors or Factors())
         kept = previous if keep else None

@@ -36,12 +36,13 @@ MOST_UNPACKED = 256 * 2**20
 MOST_ROWS = 200_000
 MOST_CELLS = 2_000_000
 MOST_LINE = 4_000_000
-MOST_CELL = 32_767  # Excel's own limit
 # What a spreadsheet takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 DELIMITERS = ",;\t"
 # Endings of spreadsheets that are neither read nor written.
 FOREIGN = (".xls", ".ods", ".numbers")
+# Those that are written; a name without one is that of a text.
+WRITTEN = (".xlsx", ".csv", ".tsv", ".txt", "")
 
 
 class TableError(MercboError):
@@ -325,8 +326,8 @@ def write_table(
 
 
 def check_writable(file: Path) -> None:
-    """Refuse an ending that `read_table` would not read back; others are text."""
-    if file.suffix.lower() in (*FOREIGN, ".xlsm"):
+    """Refuse an ending that says of a table what it is not."""
+    if file.suffix.lower() not in WRITTEN:
         raise TableError(f"{file}: {file.suffix} files are not written; name it .xlsx or .csv")
     if file.suffix.lower() == ".xlsx":
         _openpyxl()

@@ -20,7 +20,7 @@ import numpy as np
 
 from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point
-from mercbo.errors import ResultError, SpaceExhausted
+from mercbo.errors import NoneFound, ResultError, SpaceExhausted
 from mercbo.loop.executors import Objective, Pool, is_lost
 from mercbo.loop.progress import Progress
 from mercbo.optimizer import Optimizer
@@ -126,6 +126,7 @@ class Campaign:
         self._stuck: set[Future[Any]] = set()
         self._reasons: dict[bytes, str] = {}
         self._stopped = ""
+        self._vain = 0  # failures of points that have a result, of which a history keeps nothing
         # running means, in seconds: of asking for a point, of evaluating one; and the variance of
         # the first
         self._asking = self._evaluating = self._asking_spread = 0.0
@@ -201,6 +202,10 @@ class Campaign:
         except SpaceExhausted as error:
             if error.left > 0:
                 return self._asked(error.left)
+            if isinstance(error, NoneFound):
+                if not self._out and self._evaluated() == 0:
+                    raise
+                log.warning("%s", error)
             if not self._out:
                 self._stopped = "exhausted"
             return []
@@ -297,6 +302,8 @@ class Campaign:
         if not jobs:
             return
         points = [job.point for job in jobs]
+        known = set(keys(self._opt._history.rows))
+        self._vain += sum(job.value is None and self._key(job) in known for job in jobs)
         self._opt.tell(points, [job.value for job in jobs], std=[job.std for job in jobs])
         self._done = []
         for found, job in zip(keys(self._opt.space.rows(points)), jobs, strict=True):
@@ -403,7 +410,7 @@ class Campaign:
 
     def _evaluated(self) -> int:
         self._opt._catch_up()
-        return len(self._opt._history) + len(self._opt._history.failed)
+        return len(self._opt._history) + len(self._opt._history.failed) + self._vain
 
     def _report(self, shown: Progress) -> None:
         done, history = self._evaluated(), self._opt._history

@@ -14,10 +14,10 @@ from mercbo.arrays import Rows
 from mercbo.domain.feasible import Feasible, contradicted
 from mercbo.errors import (
     MercboError,
+    NoneFound,
     NoResults,
     PointError,
     SettingError,
-    SpaceError,
     SpaceExhausted,
     whole,
 )
@@ -130,9 +130,10 @@ def exhausted(
     among = f" with fixed={fixed}" if fixed else ""
     if feasible.region.predicates and feasible.listed is None:
         # no solver sees predicates, so that there is no proof
-        return SpaceError(
+        return NoneFound(
             f"{count} asked for, {left} found: long search{among} met no other point that "
-            f"satisfies {list(feasible.region.predicates)}; say it by other constraints"
+            f"satisfies {list(feasible.region.predicates)}; say it by other constraints",
+            left=left,
         )
     told = "" if repeats else "told, "
     if diversity > 1:

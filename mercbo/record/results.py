@@ -30,6 +30,8 @@ def read_answer(point: object, answer: object) -> tuple[float, float]:
     """What a function gave for one point: a value, or a pair of a value and its standard deviation;
     NaN where either is not known."""
     value, error = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()  # as an objective written with arrays has it
     return float(read_values(point, value, 1)[0]), float(read_errors(point, error, 1)[0])
 
 

@@ -436,3 +436,10 @@ def test_a_number_beyond_floats_cannot_be_weighed():
 def test_what_is_not_constraints_is_refused(constraints, message):
     with pytest.raises(SpaceError, match=re.escape(message)):
         Space(VARIABLES, constraints)
+
+
+@pytest.mark.parametrize("several", [range(2, 5), np.array([2, 3, 4]), (2, 3, 4)])
+def test_values_that_are_meant_may_be_a_range_or_an_array(several) -> None:
+    variables = {"n": Integer(0, 9), "b": Binary()}
+    wanted = Space(variables, [Forbid({"n": [2, 3, 4], "b": 1})])
+    assert Space(variables, [Forbid({"n": several, "b": 1})]) == wanted

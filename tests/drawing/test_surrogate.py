@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercbo import Model, Space
-from mercbo.drawing.surrogate import MOST_ERROR, Surrogate, Units
+from mercbo.drawing.surrogate import MOST_ERROR, Surrogate, Units, within_reach
 from mercbo.encoding import Encoding
 from mercbo.kernel import Kernel
 from mercbo.record.history import History
@@ -69,3 +69,20 @@ def test_a_kept_fit_is_the_fit() -> None:
     first = Surrogate(*make, None, keep=False, rng=rng)
     assert Surrogate(*make, first.fit, keep=True, rng=rng).fit is first.fit
     assert Surrogate(*make, None, keep=True, rng=rng).fit is not None
+
+
+@pytest.mark.parametrize("far", [1e12, 1e20, 1e300, -1e300, np.finfo(float).max])
+def test_a_result_far_off_leaves_the_others_apart(far: float) -> None:
+    values = np.append(np.linspace(-1.0, 2.0, 30), [far, far])
+    near = within_reach(values)
+    np.testing.assert_array_equal(near[:-2], values[:-2])
+    assert (np.sign(near[-2:]) == np.sign(far)).all()
+    y = Units.of(near, 1.0).standardised(near)
+    assert len(np.unique(y[:-2])) == 30
+
+
+@pytest.mark.parametrize(
+    "values", [[], [3.0], [1.0, 1.0, 1.0, 1e300], [0.0, 1.0, 1e6], [-1e300, 1e300]]
+)
+def test_results_that_can_be_told_apart_stay_as_they_are(values: list[float]) -> None:
+    np.testing.assert_array_equal(within_reach(np.array(values)), values)

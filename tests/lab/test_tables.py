@@ -172,7 +172,7 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
         write_table(tmp_path / "no folder" / "r.csv", ["a"], [])
 
 
-@pytest.mark.parametrize("ending", [".xls", ".XLS", ".ods", ".numbers", ".xlsm"])
+@pytest.mark.parametrize("ending", [".xls", ".XLS", ".ods", ".numbers", ".xlsm", ".pdf"])
 def test_an_ending_that_would_not_be_read_back_is_not_written(ending: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=rf"\{ending} files are not written; .*\.xlsx or \.csv"):
         write_table(tmp_path / f"r{ending}", ["a"], [[1]])

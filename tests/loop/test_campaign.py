@@ -10,7 +10,8 @@ import pytest
 from support.objectives import Killing, Traced, name_of, total, traces
 from support.stored import SPACE, cost, log_of, url_of
 
-from mercbo import Optimizer, Space, StateError, minimize
+from mercbo import Binary, NoneFound, Optimizer, Space, StateError, Where, minimize
+from mercbo.domain import feasible
 from mercbo.loop import campaign
 from mercbo.loop.campaign import Campaign, Plan
 from mercbo.loop.executors import as_pool
@@ -358,3 +359,32 @@ def test_a_store_that_fails_ends_the_run_with_its_error(tmp_path, monkeypatch):
     result = minimize(cost, SPACE, budget=9, storage=url, **QUIET)
     assert len(result.observations) == 9
     assert [entry.kind for entry in log_of(url)].count("ask") == 9
+
+
+def test_failures_of_points_that_have_a_result_count_towards_the_budget() -> None:
+    """A history keeps nothing of them, and a point that fails when it is repeated would be asked
+    for again without end."""
+    calls: list[tuple] = []
+
+    def fails_again(point: dict) -> float | None:
+        found = tuple(point.values())
+        calls.append(found)
+        return None if calls.count(found) > 1 else float(sum(found))
+
+    result = minimize(fails_again, Space.binary(3), budget=20, repeats="allow", **QUIET)
+    assert (len(calls), result.stopped) == (20, "budget")
+    assert len(result.observations) == len(set(calls))
+
+
+def test_a_predicate_of_which_no_other_point_is_found_ends_the_run(monkeypatch, caplog) -> None:
+    """Whether there are others nobody knows; what was evaluated is kept."""
+    monkeypatch.setattr(feasible, "LONG_PATIENCE", 5_000)
+    bits = {f"x{i}": Binary() for i in range(15)}
+    few = Space(bits, [Where(lambda p: sum(p.values()) <= 1, name="few")])
+    result = minimize(total, few, budget=60, **QUIET)
+    assert result.stopped == "exhausted"
+    assert 0 < len(result.observations) <= 16
+    assert "long search met no other point that satisfies [Where('few')]" in caplog.text
+    none = Space(bits, [Where(lambda p: sum(p.values()) > 99, name="none")])
+    with pytest.raises(NoneFound, match="long search"):
+        minimize(total, none, budget=60, **QUIET)

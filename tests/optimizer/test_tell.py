@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from support.optimizer import FOUR, INFERENCES, MAP_FIRST, MIXED, P, Q, as_tuples, make, score, told
 
-from mercbo import Binary, Integer, Model, NoResults, Observation, Space
+from mercbo import Binary, Integer, Model, NoResults, Observation, Optimizer, Space
 
 # -- tell --------------------------------------------------------------------------------------
 
@@ -242,3 +242,12 @@ def test_errors_far_larger_than_the_results_work(size):
     asked = opt.ask(2)
     assert len(set(as_tuples(asked))) == 2
     assert np.isfinite(opt.predict(asked).mean).all()
+
+
+@pytest.mark.parametrize("sentinel", [1e12, 1e300])
+def test_numbers_that_stand_for_a_failure_do_not_drown_the_results(sentinel):
+    opt = Optimizer(Space.binary(10), seed=0, model=Model(inference="map"))
+    for _ in range(36):
+        point = opt.ask()
+        opt.tell(point, sentinel if point["x0"] and point["x1"] else float(sum(point.values())))
+    assert opt.best.value <= 1.0

@@ -7,7 +7,17 @@ import pytest
 from support.kinds import KINDS, VARIABLES, allowed, constrained, even, exercise, linear_score
 from support.optimizer import as_tuples, make
 
-from mercbo import Binary, Integer, Optimizer, Space, SpaceError, StateError, Where
+from mercbo import (
+    Binary,
+    Integer,
+    NoneFound,
+    Optimizer,
+    Space,
+    SpaceError,
+    SpaceExhausted,
+    StateError,
+    Where,
+)
 from mercbo.domain import feasible
 
 
@@ -115,13 +125,19 @@ def test_a_predicate_that_fails_says_where_and_changes_nothing(before):
     assert all(p["n"] != 2 for p in opt.ask(3))
 
 
-def test_a_search_that_ends_without_proof_is_not_called_exhaustion(monkeypatch):
-    """No solver sees predicates: in a space too large to list, finding none proves nothing."""
+def test_a_search_that_ends_without_proof_says_so(monkeypatch):
+    """No solver sees predicates: in a space too large to list, finding none proves nothing. A loop
+    that goes on until no point is left ends there all the same."""
     monkeypatch.setattr(feasible, "LONG_PATIENCE", 500)
     bits = {f"x{i}": Binary() for i in range(30)}
     rare = Where(lambda p: all(p[f"x{i}"] for i in range(25)), name="rare")
     opt = Optimizer(Space(bits, [rare]), seed=0)
     before = opt.to_dict()
-    with pytest.raises(SpaceError, match=r"long search met no other point .*Where\('rare'\)"):
+    with pytest.raises(
+        NoneFound, match=r"long search met no other point .*Where\('rare'\)"
+    ) as error:
         opt.ask()
+    assert isinstance(error.value, SpaceError)
+    assert isinstance(error.value, SpaceExhausted)
+    assert error.value.left == 0
     assert opt.to_dict() == before

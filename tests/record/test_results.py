@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mercbo import ResultError
-from mercbo.record.results import is_listed, read_errors, read_values
+from mercbo.record.results import is_listed, read_answer, read_errors, read_values
 
 ONE = {"x": 1}
 TWO = [{"x": 0}, {"x": 1}]
@@ -120,3 +120,17 @@ def test_wrong_errors_are_refused_with_the_reason(points, errors, message):
 )
 def test_what_holds_several(value, wanted):
     assert is_listed(value) is wanted
+
+
+@pytest.mark.parametrize(
+    "answer", [np.array([3.0]), np.array([[3.0]]), np.float32(3), 3, (3.0, None)]
+)
+def test_a_function_may_answer_with_an_array_of_one_number(answer):
+    value, error = read_answer({"x": 1}, answer)
+    assert value == 3.0
+    assert np.isnan(error)
+
+
+def test_a_function_that_answers_with_several_is_refused():
+    with pytest.raises(ResultError, match="one point takes one result, a list came"):
+        read_answer({"x": 1}, np.array([1.0, 2.0]))
