@@ -1,6 +1,6 @@
 """Figure 4: six transcription factors, parallel Thompson sampling, by the size of the batch.
 
-    python examples/paper/factors.py --data DIR [--runs 0] [--quick]
+    python examples/paper/factors.py --data DIR [--runs 0-2] [--quick]
 
 500 evaluations of each factor, 2 bits per base. Without `--data` the six tables are random motifs.
 """
@@ -15,7 +15,7 @@ QUICK_BUDGET = 32
 
 
 def main() -> None:
-    given = options("factors", __doc__, runs="0")
+    given = options("factors", __doc__, runs="0-2")
     problems = [f"dna-bits:{factor}" for factor in FACTORS] if given.data else ["dna-bits"]
     methods = list(NAMES)[:2] if given.quick else list(NAMES)
     curves = play(problems, methods, given, QUICK_BUDGET if given.quick else None)
