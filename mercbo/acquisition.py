@@ -28,7 +28,6 @@ from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
 from mercbo.asking.trust import Trust
 from mercbo.domain.feasible import Feasible, mend
 from mercbo.domain.region import Region
-from mercbo.drawing.prediction import MomentScore
 from mercbo.drawing.samples import Sample
 from mercbo.kernel import Kernel
 from mercbo.quadratic import Draw
@@ -120,10 +119,6 @@ def minima_of(
     begin = begin if region.is_free else begin[region.allows(begin)]
     if climbs is not None and len(begin) > climbs:
         begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
-    if isinstance(score, MomentScore) and score.rough is not score:
-        # most of the way by what is quickly looked at, the rest by what counts
-        begin = Moves(score.rough, kernel, region, pairs=pairs, trust=trust).descend(begin)[0]
-        begin = begin[first_of_each(begin)]
     moves = Moves(score, kernel, region, pairs=pairs, trust=trust)
     return Minima(*moves.descend(begin), rng)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import dimod
@@ -11,9 +10,8 @@ import pytest
 from support.optimizer import Wrapped
 
 from mercbo import BackendError, Integer, Linear, Model, Optimizer, Space
-from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of, minima_of
+from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of
 from mercbo.arrays import keys
-from mercbo.drawing.prediction import MomentScore, Predictor
 
 
 def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
@@ -119,29 +117,6 @@ def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
         row = lowest_new(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
         assert row is not None
         assert (row == rows[last]).all()
-
-
-def test_most_of_a_climb_goes_by_one_state_and_ends_in_a_minimum_under_all() -> None:
-    space = Space.binary(12)
-    opt = told(space, 40, acquisition="ei")
-    draw, rng = opt.draw(), np.random.default_rng(0)
-    score = opt._asking().situation(rng=rng).score("ei", draw.sample, rng=rng)
-    assert isinstance(score, MomentScore)
-    assert len(score.predictors) > 1
-    looked: list[int] = []  # which state was looked at, once for each look around
-
-    class Watched(Predictor):
-        def around(self, rows, which, level):
-            looked.append([p.alpha is self.alpha for p in score.predictors].index(True))
-            return super().around(rows, which, level)
-
-    watched = replace(score, predictors=[Watched(**vars(p)) for p in score.predictors])
-    found = minima_of(draw, watched, opt._kernel, opt._sampler, space.rows(opt.best.point), rng=rng)
-    around = score.path_neighbours(found.rows)
-    np.testing.assert_allclose(found.values, score.path(found.rows), rtol=1e-9)
-    assert (found.values[:, np.newaxis] <= around + 1e-9).all()
-    counts = np.bincount(looked, minlength=len(score.predictors))
-    assert counts[-1] > 2 * counts[0] == 2 * counts[1]
 
 
 class Wrong:

@@ -45,9 +45,6 @@ class Bound(MomentScore):
         predictors = [posterior.full.awaiting(pending) for posterior in posteriors]
         return cls(posteriors[0].kernel, predictors)
 
-    def under(self, state: slice) -> Bound:
-        return Bound(self.kernel, self.predictors[state])
-
     def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
         means = np.array([mean[:, 0] for mean, _ in moments])  # (states, R)
         variances = np.array([variance for _, variance in moments])

@@ -102,9 +102,6 @@ class Entropy(MomentScore):
         predictors = [posterior.full.awaiting(pending) for posterior in posteriors]
         return cls(posteriors[0].kernel, predictors, minima)
 
-    def under(self, state: slice) -> Entropy:
-        return Entropy(self.kernel, self.predictors[state], self.minima[state])
-
     def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
         logs = []
         for (means, variance), lowest in zip(moments, self.minima, strict=True):

@@ -117,9 +117,6 @@ class Improvement(MomentScore):
         moments, best = [b.moments for b in beliefs], [b.best for b in beliefs]
         return cls(posteriors[0].kernel, moments, best)
 
-    def under(self, state: slice) -> Improvement:
-        return Improvement(self.kernel, self.predictors[state], self.best[state])
-
     def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
         return averaged(
             [

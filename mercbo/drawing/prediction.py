@@ -135,15 +135,6 @@ class MomentScore(ABC):
     def combine(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
         """(R,) from the means (R, S) and the variance (R,) of each predictor."""
 
-    @abstractmethod
-    def under(self, state: slice) -> MomentScore:
-        """The same under some of the states only."""
-
-    @property
-    def rough(self) -> MomentScore:
-        """Much the same at a fraction of the time: under the last state."""
-        return self if len(self.predictors) == 1 else self.under(slice(-1, None))
-
     def path(self, rows: Rows) -> Floats:
         parts = [
             self.combine([predictor.at(rows[i : i + CHUNK]) for predictor in self.predictors])
