@@ -40,19 +40,25 @@ SETTLED = 0.05
 REPLICATES = 5
 
 
-def within_reach(values: Floats) -> Floats:
-    """The values, those beyond `FARTHEST` at that distance from the median. The unit is the smaller
-    of the distances of the quartiles: a third of the values may be far off on one side."""
+def within_reach(values: Floats, sign: float) -> Floats:
+    """The values, those that are worse than the median by more than `FARTHEST` at that distance.
+
+    The unit is the smaller distance of a quartile, as up to a third of the values may be far off.
+    Where more are, or where quartiles differ by rounding only, all stay as they are.
+    """
     if len(values) == 0:
         return values
-    low, middle, high = np.quantile(values / 2, (0.25, 0.5, 0.75))  # whose differences are floats
-    unit = min((part for part in (middle - low, high - middle) if part > 0), default=np.inf)
+    y = sign * values / 2  # whose differences are floats
+    quartiles = np.quantile(y, (0.25, 0.5, 0.75))
+    rounding = LEAST_SPREAD * np.abs(quartiles).max()
+    unit = min((part for part in np.diff(quartiles) if part > rounding), default=np.inf)
     most = np.finfo(np.float64).max / 4
-    reach = min(FARTHEST * min(unit, most / FARTHEST), most)
-    if np.isinf(unit) or (np.abs(values / 2 - middle) <= reach).all():
+    limit = quartiles[1] + min(FARTHEST * min(unit, most / FARTHEST), most)
+    far = y > limit
+    if np.isinf(unit) or not 0 < far.sum() <= len(y) / 3:
         return values
-    log.info("results beyond %g quartile distances count as being there", FARTHEST)
-    return np.asarray(2 * np.clip(values / 2, middle - reach, middle + reach))
+    log.info("%d results beyond %g quartile distances count as being there", far.sum(), FARTHEST)
+    return np.where(far, sign * 2 * limit, values)
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Surrogate:
     ) -> None:
         """`previous` is where the fit starts; with `keep` it is the fit. `factors` are those of
         earlier histories, where they are known."""
-        values = within_reach(history.values)
+        values = within_reach(history.values, sign)
         self.units = Units.of(values, sign)
         y = self.units.standardised(values)
         error = self.units.standardised_errors(history.errors)

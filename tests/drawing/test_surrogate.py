@@ -71,18 +71,33 @@ def test_a_kept_fit_is_the_fit() -> None:
     assert Surrogate(*make, None, keep=True, rng=rng).fit is not None
 
 
-@pytest.mark.parametrize("far", [1e12, 1e20, 1e300, -1e300, np.finfo(float).max])
-def test_a_result_far_off_leaves_the_others_apart(far: float) -> None:
-    values = np.append(np.linspace(-1.0, 2.0, 30), [far, far])
-    near = within_reach(values)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("far", [1e12, 1e20, 1e300, np.finfo(float).max])
+def test_a_result_far_off_leaves_the_others_apart(far: float, sign: float) -> None:
+    values = sign * np.append(np.linspace(-1.0, 2.0, 30), [far, far])
+    near = within_reach(values, sign)
     np.testing.assert_array_equal(near[:-2], values[:-2])
-    assert (np.sign(near[-2:]) == np.sign(far)).all()
-    y = Units.of(near, 1.0).standardised(near)
+    assert (sign * near[-2:] > 1e6).all()
+    y = Units.of(near, sign).standardised(near)
     assert len(np.unique(y[:-2])) == 30
+    assert y[-2] == y[-1] == y.max()
+
+
+ROUNDED = 0.3 + 1e-16 * np.arange(-9, 11)
 
 
 @pytest.mark.parametrize(
-    "values", [[], [3.0], [1.0, 1.0, 1.0, 1e300], [0.0, 1.0, 1e6], [-1e300, 1e300]]
+    "values",
+    [
+        [],
+        [3.0],
+        [1.0, 1.0, 1.0, 1e300],
+        [0.0, 1.0, 1e6],
+        [-1e300, 1e300],
+        [*np.linspace(0, 1, 30), -1e300],  # the best so far
+        [*np.linspace(0, 1, 10), *np.geomspace(1e12, 1e14, 9)],  # too many to be slips
+        [*ROUNDED, 1.0, 2.0, 3.0],  # most are the same
+    ],
 )
 def test_results_that_can_be_told_apart_stay_as_they_are(values: list[float]) -> None:
-    np.testing.assert_array_equal(within_reach(np.array(values)), values)
+    np.testing.assert_array_equal(within_reach(np.array(values), 1.0), values)
