@@ -119,14 +119,15 @@ def moments(folder: Path, number: int) -> dict:
 # -- many processes at one run -----------------------------------------------------------------
 
 
-def work(url: str, evaluations: int, trace: Path) -> None:
+def work(url: str, evaluations: int, trace: Path, over: Path) -> None:
+    """Ask, evaluate and tell until there are so many results and no more kills to come."""
     file = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def note(kind: str, point: dict) -> None:
         os.write(file, (json.dumps([kind, list(point.values())]) + "\n").encode())
 
     opt = Optimizer.open(url)
-    while len(opt.observations) < evaluations:
+    while len(opt.observations) < evaluations or not over.exists():
         try:
             point = opt.ask()
         except SpaceExhausted:
@@ -144,7 +145,8 @@ def crowd(
     Optimizer(LARGE, seed=0, n_initial=initial, acquisition="thompson", model=QUICK, storage=url)
     onlooker = Optimizer.open(url)
     traces = (folder / f"trace-{number}" for number in range(10**6))
-    working = {fork(work, url, evaluations, next(traces)) for _ in range(processes)}
+    over = folder / "over"
+    working = {fork(work, url, evaluations, next(traces), over) for _ in range(processes)}
     began, killed, ended = time.monotonic(), 0, 0
     due = sorted(rng.randrange(evaluations) for _ in range(kills))
     while working:
@@ -154,7 +156,9 @@ def crowd(
             os.kill(victim, signal.SIGKILL)
             working.remove(victim)
             killed += os.waitstatus_to_exitcode(os.waitpid(victim, 0)[1]) == -signal.SIGKILL
-            working.add(fork(work, url, evaluations, next(traces)))
+            working.add(fork(work, url, evaluations, next(traces), over))
+        if not due:
+            over.touch()
         select.select([], [], [], 0.02)
         for child in sorted(working):
             process, status = os.waitpid(child, os.WNOHANG)
