@@ -8,6 +8,10 @@ BIN := .venv/bin
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
+# One thread per process: the test workers already fill the cores.
+test test-fast: export OMP_NUM_THREADS = 1
+test test-fast: export OPENBLAS_NUM_THREADS = 1
+
 test: .venv/ready
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
