@@ -30,7 +30,7 @@ from mercbo.domain.feasible import Feasible, mend
 from mercbo.domain.region import Region
 from mercbo.drawing.samples import Sample
 from mercbo.kernel import Kernel
-from mercbo.quadratic import Draw
+from mercbo.quadratic import Draw, is_wide
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 POOL, INCUMBENTS = 16, 5
 # Descents on a score of moments, each step of which predicts at all neighbours.
 CLIMBS = 6
-# Random starts where the draw is of higher order and no backend can help.
+# Random starts where the draw is of higher order, or has too many bits, and no backend can help.
 RANDOM_STARTS = 32
 # Where everything around the minima has been seen: the best seen rows there whose neighbours are
 # looked at.
@@ -169,9 +169,9 @@ def best_spare(
 
 def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
     """Distinct low feasible rows of the draw's acquisition problem, best first."""
-    if not draw.is_quadratic:
-        return draw.feasible.sample(RANDOM_STARTS, rng=rng)
     exact = backend.is_exact(sampler)
+    if not draw.is_quadratic or (is_wide(draw.native) and not exact):
+        return draw.feasible.sample(RANDOM_STARTS, rng=rng)
     constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
     model = draw.model_for(constrained=constrained, exact=exact)
     found = backend.solve(sampler, model, rng=rng)

@@ -28,6 +28,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from mercbo.arrays import Floats, Index, Mask, Rows
 from mercbo.encoding import Block, Encoding
@@ -427,14 +428,21 @@ def _path_sum(part: Part, weights: Floats) -> Floats:
     length = len(part.lam) + 1
     padded = np.pad(weights, ((0, 0), (1, 1)))
     cosines = length * np.fft.irfft(padded, n=2 * length, axis=1)  # (v, 2k): by the distance
-    left, right = part.places[:, np.newaxis], part.places
-    return np.asarray(cosines[:, np.abs(left - right)] + cosines[:, left + right + 1])
+    if part.size < length:  # some of the values only
+        left, right = part.places[:, np.newaxis], part.places
+        return np.asarray(cosines[:, np.abs(left - right)] + cosines[:, left + right + 1])
+    # a row of the table is the row above it, moved by one
+    both_ways = np.concatenate([cosines[:, length - 1 : 0 : -1], cosines[:, :length]], axis=1)
+    apart = sliding_window_view(both_ways, length, axis=1)[:, ::-1]
+    return np.asarray(apart + sliding_window_view(cosines[:, 1:], length, axis=1))
 
 
 def _path_log_table(part: Part, w: Floats) -> Floats:
-    table = 1.0 + _path_sum(part, w)
-    norm = 1.0 + w.sum(axis=1)[:, np.newaxis, np.newaxis]
-    return np.asarray(np.log(np.maximum(table, TABLE_FLOOR) / norm))
+    table = _path_sum(part, w)
+    table += 1.0
+    np.maximum(table, TABLE_FLOOR, out=table)  # in place: a table may have millions of entries
+    table /= 1.0 + w.sum(axis=1)[:, np.newaxis, np.newaxis]
+    return np.log(table, out=table)
 
 
 def _path_log_table_by_beta(part: Part, beta: Floats) -> Floats:

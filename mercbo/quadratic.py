@@ -62,6 +62,13 @@ MARGIN = 1e-2
 WHOLE_SUM = 2.0**15
 # Feasible points whose best value sets the strength of penalties.
 EXAMPLES = 64
+# Bits beyond which a problem has a million couplings, which take seconds to list.
+WIDE = 1500
+
+
+def is_wide(native: Encoding) -> bool:
+    """Whether a draw has so many bits that an ask does without its quadratic problem."""
+    return native.width > WIDE
 
 
 class Draw:

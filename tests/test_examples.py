@@ -101,8 +101,12 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_finds_the_best_settings(tmp_path: Path) -> None:
-    assert last(run("cluster.py", tmp_path)).startswith("found 4 s in 30 of 216")
+def test_a_cluster_finds_good_settings(tmp_path: Path) -> None:
+    """Which worker is done first is chance, so which of the eight good ones is open."""
+    printed = last(run("cluster.py", tmp_path))
+    found = re.match(r"found ([0-9.]+) s in 30 of 216 settings; the best of all is 4 s", printed)
+    assert found is not None
+    assert float(found[1]) <= 5.0
 
 
 @pytest.mark.slow
@@ -168,5 +172,5 @@ def test_a_laboratory_makes_five_mistakes_and_ends_with_a_report(tmp_path: Path)
 
 @pytest.mark.slow
 def test_symmetries_are_worth_stating(tmp_path: Path) -> None:
-    without, stated = run("symmetries.py", tmp_path).strip().splitlines()[1:]
+    without, stated = run("symmetries.py", tmp_path, "--runs", "0-1").strip().splitlines()[1:]
     assert float(stated.split()[-1]) < float(without.split()[-1])

@@ -44,9 +44,11 @@ WALKS, EASY_BITS, AGREEING = 16, 30, 8
 # With limits a descent also looks at pairs of moves: it costs more and finds more, and so many
 # times fewer starts are made.
 LIMITED = 4
-# Bits up to which bounds are computed for models with constraints, which they know nothing of:
-# beyond that a cut takes seconds.
-MOST_BOUNDED = 1000
+# Bits up to which bounds are computed for models with constraints, which they know nothing of.
+MOST_BOUNDED = 300
+# Couplings up to which the roof dual is computed. With more of them it takes longer than all else
+# together (9 of 14 s on 1,000 bits, all coupled) and settles nothing: the rounds bound it then.
+MOST_DUAL = 60_000
 
 
 class GraphCut(Backend):
@@ -96,14 +98,15 @@ def solve(
     if problem.width > MOST_BOUNDED and not problem.is_free:
         rounds = 0
     small = problem
-    if rounds and time.perf_counter() < deadline:
+    if rounds and len(problem.biases) <= MOST_DUAL and time.perf_counter() < deadline:
         dual, persistent = roof_dual(problem)
         if problem.is_free and (persistent >= 0).any():
             # what is fixed leaves the problem, and its coefficients leave the rounding
             fixed = persistent
             small = restrict(problem, fixed, np.flatnonzero(fixed < 0))
             dual, _ = roof_dual(small)
-    found = search(small, rounds, restarts, deadline, rng)
+    found, bound = search(small, rounds, restarts, deadline, rng)
+    dual = max(dual, bound)
     energies = small.energies(found)
     order = distinct(found, energies)
     states = np.repeat(fixed[np.newaxis], len(order), axis=0)
@@ -124,15 +127,16 @@ def info_of(status: str, bound: float, gap: float) -> dict[str, Any]:
 
 def search(
     problem: Problem, rounds: int, restarts: int, deadline: float, rng: np.random.Generator
-) -> Bits:
-    """Low feasible states."""
+) -> tuple[Bits, float]:
+    """Low feasible states, and the best lower bound of the rounds."""
+    bound = -np.inf
     if len(problem.limits):
         restarts = max(1, restarts // LIMITED)
     starts = random_states(problem, restarts, rng=rng)
     states = polish(problem, starts, rng=rng, deadline=deadline)
     if rounds and time.perf_counter() < deadline:
         upper = float(problem.energies(states).min()) if len(states) else 0.0
-        relaxed, _ = relax(problem, rounds, upper=upper, deadline=deadline)
+        relaxed, bound = relax(problem, rounds, upper=upper, deadline=deadline)
         mended = moves.repair(problem.linear, problem.coupling, problem.groups, relaxed)
         more = polish(problem, mended, rng=rng, deadline=deadline)
         states = np.concatenate([more, states])
@@ -146,7 +150,7 @@ def search(
             steps=tabu_steps(problem.width), rng=rng, deadline=deadline,
         )  # fmt: skip
         states = np.concatenate([walked, states])
-    return allowed(problem, states)
+    return allowed(problem, states), bound
 
 
 def tabu_steps(bits: int) -> int:

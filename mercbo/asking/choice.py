@@ -28,7 +28,7 @@ from mercbo.drawing.samples import Sample
 from mercbo.drawing.surrogate import Surrogate
 from mercbo.linalg import threads_for
 from mercbo.loop.executors import Pool
-from mercbo.quadratic import Draw
+from mercbo.quadratic import Draw, is_wide
 from mercbo.record.history import History
 
 log = logging.getLogger(__name__)
@@ -173,9 +173,8 @@ class Asking:
 
     def _by(self, name: str, batch: Batch, seen: set[bytes]) -> Rows | None:
         """The best new row by an acquisition that may take what is pending into account."""
-        start, tools = batch.draws[batch.number], self.tools
-        rng = start.numbers()
-        draw = self.problem(start.sample(), batch.feasible, batch.chosen)
+        tools, sample, rng = self.tools, *self._drawn(batch)
+        draw = self.problem(sample, batch.feasible, batch.chosen)
         score = self.situation(batch.chosen, rng=rng).score(name, draw.sample, rng=rng)
         return lowest_new(
             draw,
@@ -187,6 +186,14 @@ class Asking:
             climbs=CLIMBS if len(self.history) <= MANY else FEW_CLIMBS,
             rng=rng,
         )
+
+    def _drawn(self, batch: Batch) -> tuple[Sample, np.random.Generator]:
+        """The next point's draw and random numbers; where its problem is too wide for a backend the
+        draw may never be looked at, and making it takes long."""
+        number = batch.number
+        if not is_wide(self.tools.native) or backend.is_exact(self.tools.sampler):
+            return batch.draws[number].sample(), batch.draws[number].numbers()
+        return Postponed(lambda: batch.draws[number].sample()), self.stream(number)
 
     def draw(self, number: int | None, feasible: Feasible, *, rng: np.random.Generator) -> Draw:
         """The function that is drawn for a point, whose number in the run says under which of the

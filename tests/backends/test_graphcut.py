@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercbo_backends import GraphCut
-from mercbo_backends.cuts import min_cut
+from mercbo_backends import GraphCut, graphcut
+from mercbo_backends.cuts import min_cut, trivial_bound
 from mercbo_backends.graphcut import minimise_bound, relax, roof_dual
 from mercbo_backends.problem import Problem
 from scipy.optimize import linprog
@@ -155,6 +155,36 @@ def test_status_is_feasible_where_nothing_is_proved() -> None:
     assert found.info["status"] == "feasible"
     assert found.info["gap"] > 0
     assert found.info["lower_bound"] <= found.first.energy
+
+
+def test_a_large_dense_model_has_the_bound_of_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its roof dual would take longer than all else; the rounds prove what they can."""
+    monkeypatch.setattr(graphcut, "MOST_DUAL", 100)
+    monkeypatch.setattr(graphcut, "roof_dual", None)
+    mixed = GraphCut().sample(random_bqm(18, 3), seed=0)
+    problem = Problem.of_bqm(random_bqm(18, 3))
+    assert mixed.info["status"] == "feasible"
+    bounds = mixed.info["lower_bound"] - problem.offset, mixed.first.energy - problem.offset
+    assert trivial_bound(problem) < bounds[0] <= bounds[1]
+    submodular = random_bqm(18, 3)
+    submodular.add_quadratic_from(
+        (u, v, -2 * abs(b)) for (u, v), b in random_bqm(18, 3).quadratic.items()
+    )
+    assert GraphCut().sample(submodular, seed=0).info["status"] == "optimal"
+
+
+def test_many_bits_in_groups_are_solved_without_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphcut, "min_cut", None)
+    monkeypatch.setattr(graphcut, "roof_dual", None)
+    cqm = dimod.ConstrainedQuadraticModel()
+    rng = np.random.default_rng(0)
+    labels = [[f"{i}={j}" for j in range(16)] for i in range(20)]
+    costs = {label: float(rng.random()) for group in labels for label in group}
+    cqm.set_objective(dimod.BinaryQuadraticModel(costs, {}, 0.0, "BINARY"))
+    for group in labels:
+        cqm.add_discrete(group)
+    lowest = sum(min(costs[label] for label in group) for group in labels)
+    assert GraphCut().sample_cqm(cqm, seed=0).first.energy == pytest.approx(lowest)
 
 
 def test_lower_bound_includes_the_offset() -> None:

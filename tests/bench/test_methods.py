@@ -54,7 +54,7 @@ SPACES = {
 }
 BINARY = SPACES["binary"]
 # asks of a run; of our own settings fewer, which have tests of their own
-STEPS, OWN_STEPS = 30, 14
+STEPS, OWN_STEPS = 20, 12
 # the others fit a model for every ask
 QUICK = ["random", "local", "sa", "genetic"]
 
@@ -111,9 +111,9 @@ def test_asks_are_new_feasible_and_repeatable(name: str, which: str) -> None:
     assert asked.dtype == np.int64
     assert space.region.allows(asked).all()
     assert len({*keys(told), *keys(asked)}) == len(told) + steps
-    _, again, _ = run(name, space, fails=4, steps=10)
-    assert np.array_equal(asked[:10], again)
-    _, other, _ = run(name, space, seed=1, fails=4, steps=10)
+    _, again, _ = run(name, space, fails=4, steps=6)
+    assert np.array_equal(asked[:6], again)
+    _, other, _ = run(name, space, seed=1, fails=4, steps=6)
     assert not np.array_equal(other, again)
 
 
@@ -337,12 +337,12 @@ def test_a_wrong_setting_is_named_before_anything_is_played(name: str, message: 
 
 @pytest.mark.slow
 def test_a_batch_is_asked_for_at_once_and_the_next_when_all_are_told() -> None:
-    told, asked, _ = run("mercbo-thompson:batch=20", BINARY, seed=3)
+    told, asked, _ = run("mercbo-thompson:batch=12", BINARY, seed=3)
     objective = separable(BINARY)
     optimizer = Optimizer(BINARY, seed=3, acquisition="thompson")
     optimizer.tell(told, objective(told))
     expected = []
-    for count in (20, 10):  # the last batch has what is left
+    for count in (12, 8):  # the last batch has what is left
         expected.append(BINARY.rows(optimizer.ask(count)))
         optimizer.tell(expected[-1], objective(expected[-1]))
     assert np.array_equal(asked, np.concatenate(expected))

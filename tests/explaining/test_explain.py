@@ -49,7 +49,7 @@ def explained(
 # What was measured on many more functions, in examples/results/explain.md, is drawn here too.
 COVERAGE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "explain_coverage.py"))
 SETTINGS = [("every pair", 0.5, 30), ("half the pairs", 0.5, 60), ("additive", 1.0, 60)]
-RUNS = 5
+RUNS = 3
 
 
 @pytest.mark.slow

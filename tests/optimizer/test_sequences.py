@@ -69,7 +69,7 @@ EVENTS = [
 
 
 # Parts of the long test, a minute each; MERCBO_SEQUENCES=8 plays 2,080 sequences.
-PARTS = int(os.environ.get("MERCBO_SEQUENCES", "2"))
+PARTS = int(os.environ.get("MERCBO_SEQUENCES", "1"))
 
 
 @pytest.mark.slow
