@@ -73,10 +73,10 @@ class Output:
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A bar that moves while something takes its time."""
+        """A bar that moves while something takes its time; for eyes only."""
         bar = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
-            console=self.errors, transient=True,
+            console=self.errors, transient=True, disable=not self.errors.is_terminal,
         )  # fmt: skip
         with bar:
             bar.add_task(what, total=None)

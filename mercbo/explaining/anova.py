@@ -31,7 +31,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats
+from mercbo.arrays import Floats, kron
 from mercbo.explaining.explanatory import OpenPosterior
 from mercbo.explaining.ridges import RidgeParts
 from mercbo.kernel import Kernel, Part, spectrum
@@ -205,7 +205,7 @@ class Decomposition:
     def _gauss(self, chosen: tuple[int, ...], mean: Floats, half: Floats) -> Gauss:
         basis = np.ones((1, 1))
         for i in chosen:
-            basis = np.kron(basis, self.bases[i])
+            basis = kron(basis, self.bases[i])
         covariance = self._prior(chosen) - half.T @ half
         variance = ((basis @ covariance) * basis).sum(axis=1)
         return Gauss(basis @ mean, np.maximum(variance, 0.0))

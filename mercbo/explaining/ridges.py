@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Rows
+from mercbo.arrays import Floats, Rows, kron
 from mercbo.kernel import Kernel
 
 
@@ -99,16 +99,26 @@ class RidgeParts:
         """Covariance of a part's coordinates with f at the data, (c, N)."""
         own = np.ones((1, len(self.rows)))
         for i in chosen:
-            looked = (self.bases[i].T @ self.effects[i])[:, self.rows[:, i]]  # (k-1, N)
-            own = (own[:, np.newaxis] * looked).reshape(-1, len(self.rows))
+            own = (own[:, np.newaxis] * self._at_data[i]).reshape(-1, len(self.rows))
         return self._weight(len(chosen)) * own
 
     def prior(self, chosen: tuple[int, ...]) -> Floats:
         """Prior covariance of a part's coordinates, (c, c)."""
         own: Floats = np.ones((1, 1))
         for i in chosen:
-            own = np.asarray(np.kron(own, self.bases[i].T @ self.effects[i] @ self.bases[i]))
+            own = kron(own, self._effects_apart[i])
         return self._weight(len(chosen)) * own
+
+    @cached_property
+    def _at_data(self) -> list[Floats]:
+        """(k-1, N) of each variable: covariance of the coordinates of its effect with the data."""
+        each = zip(self.bases, self.effects, strict=True)
+        return [(basis.T @ one)[:, self.rows[:, i]] for i, (basis, one) in enumerate(each)]
+
+    @cached_property
+    def _effects_apart(self) -> list[Floats]:
+        """(k-1, k-1) of each variable: covariance of the coordinates of its effect."""
+        return [b.T @ one @ b for b, one in zip(self.bases, self.effects, strict=True)]
 
     def prior_square(self, averaged: tuple[int, ...]) -> float:
         """Prior expectation of the mean square, averaged over some variables."""

@@ -91,6 +91,10 @@ def test_the_loop_from_space_to_best(made) -> None:
     assert {"effects", "interactions", "why"} <= set(why)
 
 
+def test_no_bar_moves_where_nobody_looks(made) -> None:
+    assert made("ask", "s.db", "-k", 2, "--out", "p.csv").stderr == ""
+
+
 def test_plates_have_wells_and_controls(made) -> None:
     made("ask", "s.db", "--plate", 6, "--controls", "A1,B3", "--out", "p.csv")
     lines = read_table("p.csv").lines
