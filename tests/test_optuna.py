@@ -417,8 +417,9 @@ study.optimize(lambda t: sum(t.suggest_categorical(f"x{i}", [0, 1, 2]) for i in 
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_study_on_sqlite_without_a_repeat(tmp_path: Path) -> None:
-    """Both with the same seed, started together, on 24 of 27 points."""
+def test_one_process_after_another_goes_on_with_a_study_without_a_repeat(tmp_path: Path) -> None:
+    """Both with the same seed and made before the first trial, on 24 of 27 points. (That two in
+    step may suggest the same, the sampler's documentation says.)"""
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     study = optuna.create_study(study_name="shared", storage=storage)
     workers = [

@@ -282,9 +282,13 @@ def _interruptible(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
     """
     solver.parameters.catch_sigint_signal = False
     with ThreadPoolExecutor(1) as apart:  # so that this thread can be interrupted
-        solving = apart.submit(solver.solve, model)
+        solving = None
         try:
+            solving = apart.submit(solver.solve, model)
             return solving.result()
         except KeyboardInterrupt:
-            solver.stop_search()
+            # a solve that has not begun does not hear the first call
+            while solving is not None and not solving.done():
+                solver.stop_search()
+                time.sleep(0.01)
             raise

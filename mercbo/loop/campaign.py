@@ -8,6 +8,7 @@ such deaths is then tried alone, and has failed if it ends its worker once more.
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import deque
@@ -134,10 +135,8 @@ class Campaign:
     def run(self, shown: Progress) -> Result:
         began = time.monotonic()
         try:
-            self._adopt(mine=True)
-            self._work(shown)
-        except KeyboardInterrupt:
-            self._interrupted()
+            if self._is_interrupted(shown):
+                self._interrupted()
         except BaseException:
             self._let_go()
             raise
@@ -145,6 +144,16 @@ class Campaign:
             self._pool.close()
         self._report(shown)
         return self._result(time.monotonic() - began)
+
+    def _is_interrupted(self, shown: Progress) -> bool:
+        """Work to the end, or to Ctrl-C. It may come within a turn of the store, which is over only
+        once nothing refers to the frames of the exception: so it is handled outside of it."""
+        try:
+            self._adopt(mine=True)
+            self._work(shown)
+        except KeyboardInterrupt:
+            return True
+        return False
 
     def _work(self, shown: Progress) -> None:
         while True:
@@ -383,8 +392,10 @@ class Campaign:
     def _interrupted(self) -> None:
         """End on Ctrl-C: keep what is done, let go of what is not."""
         self._stopped = "interrupted"
+        gc.collect()  # a statement of the store that was cut off holds its lock while it is around
         done = [f for f in self._out if f.done() and not is_lost(f) and f.exception() is None]
         self._take(done, blame=False)
+        self._opt._catch_up()  # what was being told may be in the store already
         pending = self._opt._history.pending
         self._done = [job for job in self._done if self._key(job) in pending]
         self._tell()

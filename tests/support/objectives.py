@@ -44,7 +44,7 @@ def hang() -> None:
 def traces(folder: Path) -> dict[str, list[int]]:
     """Of each point the processes that evaluated it, in order."""
     found: dict[str, list[int]] = {}
-    for path in sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):
+    for path in sorted(Path(folder).iterdir(), key=lambda path: int(path.name.split("-")[1])):
         name, _, process = path.name.split("-")
         found.setdefault(name, []).append(int(process))
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -44,14 +46,22 @@ def _user() -> str | None:
     return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else None
 
 
+def _free_port() -> int:
+    """One below those that the system gives to whoever asks for any: nobody takes it by chance
+    before the server has it."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+    raise OSError("none of a hundred ports is free")
+
+
 class Server:
     """A server that can be stopped and started again."""
 
     def __init__(self, folder: Path):
         self._folder, self._bin = folder, binaries()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         self._process: subprocess.Popen | None = None
 
     @property
