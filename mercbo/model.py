@@ -91,9 +91,11 @@ class Model:
         with inference "auto" or "map" and the default posterior, order and weights only, where no
         `interactions` are stated and the space has no symmetries.
     pooling
-        "learn": where the evidence says that variables with the same values do alike, as stations
-        with the same treatments or letters of one alphabet may, the kernel gets a term for how
-        often each value occurs. "none": each variable is learned alone. Learned where windows are.
+        "learn": the kernel may have a term for how often each value occurs among variables with the
+        same values, as stations with the same treatments or letters of one alphabet. While
+        hyper-parameters are sampled, so is how much of it there is; otherwise, and where there are
+        windows, it is there where the evidence is for it. "none": each variable is learned alone.
+        Learned where windows are.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -186,7 +188,9 @@ class Model:
                 fitted, chain = self._fit(data.warped(name), None, rng), None
         again = grown or name != was
         if again:
-            fitted = with_structure(data.warped(name), fitted, before, self.learned)
+            fitted = with_structure(
+                data.warped(name), fitted, before, self.learned, sampled=self._samples(data)
+            )
         elif previous is not None and before is not None:
             stale = replace(fitted, hypers=(before,), seen=previous.seen)
             fitted = fit_warm(data.warped(name), stale)

@@ -15,7 +15,9 @@ z = (log c_1 .. log c_n, log amplitude, log noise, log a, log f, logit r, log p,
 |         | log q       | N(log 0.03, 1.5^2)                                                      |
 
 Where nothing speaks for a term, the density at its mode is about that without it; where neighbours
-act together or like variables do alike, it is higher by as much as a nat per result.
+act together or like variables do alike, it is higher by as much as a nat per result. Windows are
+chosen by that, and so is pooling where one state of the hyper-parameters has to stand for all;
+where these are sampled, pooling is always there, and is averaged over.
 """
 
 from __future__ import annotations
@@ -258,11 +260,22 @@ def possible(data: Data, kinds: Kinds) -> Kinds:
     return tuple(kind for kind in kinds if can[kind.name])
 
 
-def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = KINDS) -> Fit:
+def with_structure(
+    data: Data,
+    plain: Fit,
+    before: Hyper | None,
+    kinds: Kinds = KINDS,
+    *,
+    sampled: bool = False,
+) -> Fit:
     """`plain`, or a fit with those of some kinds of terms that explain the results better.
 
     `before` is an earlier state with terms, where there is one. Pooling is tried first: it is much
     the cheaper, and what all like variables do is not what neighbours do together.
+
+    Where hyper-parameters are going to be `sampled`, those of pooling are too unless there are
+    windows, and nothing has to be chosen: the samples say how much of it there is. By evidence
+    (`COST`) it would come too late where it matters most, while results are few.
     """
     kinds = possible(data, kinds)
     if not kinds:
@@ -273,6 +286,7 @@ def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = 
     reached = [climb(tried, z, SCREENING) for z in (pack(kernel, plain.hypers[0]), cold)]
     level, z = climb(tried, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     taken: Kinds = ()
+    pooled = z[:0]
     if not np.isfinite(level):
         return plain
     for kind in reversed(kinds):
@@ -282,8 +296,12 @@ def with_structure(data: Data, plain: Fit, before: Hyper | None, kinds: Kinds = 
             begin.append(packed(kernel, before))
         value, found = _best(tried, begin, more)
         log.debug("evidence of %s: %+.1f", kind.name, value - level)
+        if sampled and more == (POOLING,) and np.isfinite(value):
+            pooled = found
         if value > level + COST:
             level, z, taken = value, found, more
+    if not taken and len(pooled):
+        z, taken = pooled, (POOLING,)
     if not taken:
         return plain
     hyper = unpacked(kernel, z, 0.0, taken)

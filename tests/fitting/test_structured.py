@@ -218,9 +218,9 @@ def test_an_old_fit_does_not_speak_for_windows(model: Model, monkeypatch) -> Non
     cost = dense(1)
     tried = []
 
-    def counted(data: Data, *others: Any) -> Fit:
+    def counted(data: Data, *others: Any, **options: Any) -> Fit:
         tried.append(len(data))
-        return with_structure(data, *others)
+        return with_structure(data, *others, **options)
 
     monkeypatch.setattr("mercbo.model.with_structure", counted)
     fit = model.fit(results(cost, 120), None, rng=np.random.default_rng(0))
@@ -242,10 +242,31 @@ def test_windows_are_given_up_where_they_no_longer_explain() -> None:
 
 
 def test_pooling_is_given_up_where_it_no_longer_explains() -> None:
-    model, rng = Model(), np.random.default_rng(0)
+    model, rng = Model(inference="map"), np.random.default_rng(0)
     fit = model.fit(results(alike(1), 40), None, rng=rng)
     assert fit.hypers[0].pooling is not None
     assert model.fit(results(dense(1), 95), fit, rng=rng).hypers[0].is_plain
+
+
+def test_samples_say_how_much_is_pooled_and_need_no_evidence_for_it() -> None:
+    """Where hyper-parameters are sampled, what is pooled is sampled along: little of it where like
+    variables do not do alike, most of what there is where they do."""
+    little, much = (
+        Model(windows="none").fit(results(cost, 60), None, rng=np.random.default_rng(0))
+        for cost in (dense(1), alike(1))
+    )
+    assert {kinds_of(hyper) for hyper in little.hypers} == {(POOLING,)}
+    assert len(little.hypers) == len(much.hypers) == 7
+    linear = [np.array([hyper.pooling.linear for hyper in fit.hypers]) for fit in (little, much)]
+    assert 4.0 * linear[0][0] < linear[1][0]  # of the best states
+    assert 2.0 * np.exp(np.log(linear[0]).mean()) < np.exp(np.log(linear[1]).mean())
+
+
+def test_where_windows_are_chosen_pooling_is_too() -> None:
+    """With windows nothing is sampled, and pooling has to show its worth."""
+    data = results(chain(1), 60)
+    found = with_structure(data, fit_map(data, None), None, sampled=True)
+    assert kinds_of(found.hypers[0]) == (WINDOWS,)
 
 
 def test_a_chain_goes_on_with_pooling() -> None:
@@ -263,7 +284,7 @@ def test_noise_does_not_keep_windows_from_being_tried_again(monkeypatch) -> None
     """Where most is noise every fit is a fresh one, which is no choice of windows."""
     tried = []
 
-    def counted(data: Data, plain: Fit, *_: Any) -> Fit:
+    def counted(data: Data, plain: Fit, *_: Any, **__: Any) -> Fit:
         tried.append(len(data))
         return plain
 
