@@ -6,8 +6,10 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Literal
 
 import numpy as np
+import pytest
 
 from mercbo.linalg import PANEL, Factor, Factors, cholesky
 
@@ -29,6 +31,19 @@ with threads_for(10):
         env={"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
     )
     assert set(eval(done.stdout)) == {1}, done.stdout
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_forms_of_the_inverse_are_those_of_the_matrix(order: Literal["C", "F"]) -> None:
+    rng = np.random.default_rng(0)
+    root, rows = rng.standard_normal((30, 40)), rng.standard_normal((7, 30))
+    matrix = root @ root.T
+    factor = Factor(np.array(cholesky(matrix).lower, order=order))
+    wanted = np.einsum("rn,rn->r", rows, np.linalg.solve(matrix, rows.T).T)
+    np.testing.assert_allclose(factor.inverse_forms(rows), wanted, rtol=1e-10)
+    half = factor.half_solve(rows.T)
+    np.testing.assert_allclose((half**2).sum(axis=0), wanted, rtol=1e-10)
+    assert factor.inverse_forms(rows[:0]).shape == (0,)
 
 
 # -- factors that grow -------------------------------------------------------------------------
