@@ -30,6 +30,32 @@ from mercbo.kernels.windows import Summand
 ENTRIES = 1 << 19
 
 
+def products(kernel: Kernel, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
+    """(S, A, B): `Kernel.product` of several kernels, whose tables are (S, v, k, k) per part."""
+    count = len(log_tables[0]) if log_tables else 0
+    looked = np.empty((count, len(rows), kernel.levels))
+    for part, table in zip(kernel.parts, log_tables, strict=True):
+        at = np.arange(len(part.variables)), rows[:, part.variables]
+        looked[:, :, part.levels] = table[:, at[0], at[1]]
+    logs = looked.reshape(-1, kernel.levels) @ hot.T
+    return np.asarray(np.exp(logs, out=logs).reshape(count, len(rows), len(hot)))
+
+
+def contracted(kernel: Kernel, gradients: Sequence[Floats], weights: Floats, hot: Floats) -> Floats:
+    """(S, n): `Kernel.contract` of several weights (S, N, N), whose gradients are (S, v, f, k, k)
+    per part."""
+    count, size = len(weights), len(hot)
+    spread = (weights.reshape(-1, size) @ hot).reshape(count, size, -1)
+    out = np.zeros((count, kernel.n))
+    for part, gradient in zip(kernel.parts, gradients, strict=True):
+        left = hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
+        right = spread[:, :, part.levels].transpose(2, 1, 0, 3)  # (v, N, S, k)
+        both = left @ right.reshape(len(left), size, -1)
+        both = both.reshape(*left.shape[:2], count, -1)  # (v, k, S, k)
+        out[:, part.factors] = np.einsum("vasb,svfab->svf", both, gradient)
+    return out
+
+
 def pays(kernel: Kernel, summands: Sequence[Summand]) -> bool:
     """Whether there are more kernels than values, and no symmetries to average them over."""
     most = max((part.size for part in kernel.parts), default=1)
@@ -81,25 +107,23 @@ class StackedCovariance:
 
     def _products(self, rows: Rows) -> Floats:
         """q."""
-        logs = np.empty((len(rows), len(self.summands), self.kernel.levels))
-        for part, tables in zip(self.kernel.parts, self._tables, strict=True):
-            looked = tables[np.arange(len(part.variables)), rows[:, part.variables]]  # (P, v, k, S)
-            logs[:, :, part.levels] = np.moveaxis(looked, 3, 1)
-        q = np.exp(logs.reshape(-1, self.kernel.levels) @ self.hot.T)
-        return q.reshape(*logs.shape[:2], -1) * self._amplitudes[:, np.newaxis]
+        found = products(self.kernel, self._log_tables, rows, self.hot)
+        found *= self._amplitudes[:, np.newaxis, np.newaxis]
+        return found.transpose(1, 0, 2)
 
     @cached_property
     def _amplitudes(self) -> Floats:
         return np.array([each.amplitude for each in self.summands])
 
     @cached_property
+    def _log_tables(self) -> list[Floats]:
+        """Per part (S, v, k, k)."""
+        return [np.stack(part) for part in zip(*(s.tables for s in self.summands), strict=True)]
+
+    @cached_property
     def _tables(self) -> list[Floats]:
         """T of each part."""
-        return [np.stack(tables, axis=3) for tables in zip(*self._log_tables, strict=True)]
-
-    @property
-    def _log_tables(self) -> list[Sequence[Floats]]:
-        return [each.tables for each in self.summands]
+        return [np.ascontiguousarray(np.moveaxis(part, 0, 3)) for part in self._log_tables]
 
     @cached_property
     def _own(self) -> Floats:

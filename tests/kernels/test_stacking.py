@@ -42,6 +42,24 @@ def test_a_stack_is_the_sum_of_its_kernels(name: str, monkeypatch: pytest.Monkey
     check(stacked.around(rows, level), [one.around(rows, level) for one in alone])
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_products_and_slopes_of_several_kernels_are_those_of_each(name: str) -> None:
+    space, rng = SMALL[name], np.random.default_rng(2)
+    kernel = Kernel(Encoding(space))
+    rows = space.sample_rows(7, rng=rng)
+    hot, betas = kernel.onehot(rows), rng.uniform(0.1, 0.8, (3, kernel.n))
+    found = stacking.products(kernel, kernel.log_tables(betas), rows[:4], hot)
+    wanted = [kernel.product(kernel.log_tables(beta), rows[:4], hot) for beta in betas]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    weights = rng.standard_normal((3, 7, 7))
+    slopes = stacking.contracted(kernel, kernel.log_table_gradients(betas), weights, hot)
+    alone = [
+        kernel.contract(kernel.log_table_gradients(beta), weight, hot)
+        for beta, weight in zip(betas, weights, strict=True)
+    ]
+    np.testing.assert_allclose(slopes, alone, atol=1e-12)
+
+
 def check(found: tuple, parts: list[tuple]) -> None:
     for now, wanted in zip(found, zip(*parts, strict=True), strict=True):
         np.testing.assert_allclose(now, sum_of(wanted), rtol=1e-12)
