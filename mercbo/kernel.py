@@ -95,6 +95,11 @@ class Part:
         owned = self.owner[:, np.newaxis] == np.arange(self.factors.shape[1])
         return np.asarray(owned, dtype=np.float64)
 
+    @property
+    def span(self) -> slice:
+        """The levels, which are side by side: a slice is many times as fast as their positions."""
+        return slice(int(self.levels[0, 0]), int(self.levels[-1, -1]) + 1)
+
     @cached_property
     def modes(self) -> Floats:
         """(d, k k): psi(x) psi(x') of each feature."""
@@ -307,7 +312,8 @@ class Kernel:
         """(A, B): sum over variables of tables[x_i, x'_i], rows against one-hot rows (B, L)."""
         looked = np.zeros((len(rows), self.levels))
         for part, table in zip(self.parts, tables, strict=True):
-            looked[:, part.levels] = table[np.arange(len(part.variables)), rows[:, part.variables]]
+            found = table[np.arange(len(part.variables)), rows[:, part.variables]]  # (A, v, k)
+            looked[:, part.span] = found.reshape(len(rows), part.levels.size)
         return np.asarray(looked @ hot.T)
 
     # -- Gram matrices (unit amplitude) --------------------------------------------------------
@@ -408,8 +414,9 @@ class Kernel:
         spread = weight @ hot  # (N, L)
         out = np.zeros(self.n)
         for part, gradient in zip(self.parts, gradients, strict=True):
-            left = left_hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
-            right = spread[:, part.levels].transpose(1, 0, 2)  # (v, N, k)
+            left = left_hot[:, part.span].reshape(-1, *part.levels.shape).transpose(1, 2, 0)
+            right = spread[:, part.span].reshape(-1, *part.levels.shape).transpose(1, 0, 2)
+            # (v, k, N) @ (v, N, k)
             out[part.factors] = np.einsum("vab,vfab->vf", left @ right, gradient)
         return out
 

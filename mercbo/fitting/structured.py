@@ -109,7 +109,7 @@ def window_part(data: Data, log_contrast: Floats, own: Floats) -> tuple[Floats, 
     total = grams.sum(axis=0)
 
     def slopes(pull: Floats) -> tuple[Floats, list[float]]:
-        by_window = contracted(kernel, kernel.log_table_gradients(betas), pull * grams, data.hot)
+        by_window = contracted(kernel, kernel.log_table_gradients(betas), pull, grams, data.hot)
         by_window[(wanted < CONTRASTS[0]) | (wanted > CONTRASTS[1])] = 0.0
         by_reach = (away - (seen * away).sum(axis=1, keepdims=True)) * (1.0 - reach)
         own = [(pull * total).sum(), by_window.sum(), (by_window * by_reach).sum()]

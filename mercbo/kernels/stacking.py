@@ -16,7 +16,7 @@ neighbours and results as there are kernels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,32 +28,47 @@ from mercbo.kernels.windows import Summand
 
 # Products between points, kernels and results that are held at a time: 4 MB.
 ENTRIES = 1 << 19
+# Entries of Gram matrices that are worked on together: half a megabyte stays in the cache.
+CACHED = 1 << 16
 
 
 def products(kernel: Kernel, log_tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
     """(S, A, B): `Kernel.product` of several kernels, whose tables are (S, v, k, k) per part."""
     count = len(log_tables[0]) if log_tables else 0
-    looked = np.empty((count, len(rows), kernel.levels))
-    for part, table in zip(kernel.parts, log_tables, strict=True):
-        at = np.arange(len(part.variables)), rows[:, part.variables]
-        looked[:, :, part.levels] = table[:, at[0], at[1]]
-    logs = looked.reshape(-1, kernel.levels) @ hot.T
-    return np.asarray(np.exp(logs, out=logs).reshape(count, len(rows), len(hot)))
-
-
-def contracted(kernel: Kernel, gradients: Sequence[Floats], weights: Floats, hot: Floats) -> Floats:
-    """(S, n): `Kernel.contract` of several weights (S, N, N), whose gradients are (S, v, f, k, k)
-    per part."""
-    count, size = len(weights), len(hot)
-    spread = (weights.reshape(-1, size) @ hot).reshape(count, size, -1)
-    out = np.zeros((count, kernel.n))
-    for part, gradient in zip(kernel.parts, gradients, strict=True):
-        left = hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
-        right = spread[:, :, part.levels].transpose(2, 1, 0, 3)  # (v, N, S, k)
-        both = left @ right.reshape(len(left), size, -1)
-        both = both.reshape(*left.shape[:2], count, -1)  # (v, k, S, k)
-        out[:, part.factors] = np.einsum("vasb,svfab->svf", both, gradient)
+    out = np.empty((count, len(rows), len(hot)))
+    for some in _blocks(count, len(rows) * len(hot)):
+        looked = np.empty((some.stop - some.start, len(rows), kernel.levels))
+        for part, tables in zip(kernel.parts, log_tables, strict=True):
+            place, value = np.arange(len(part.variables)), rows[:, part.variables]
+            found = tables[some, place, value]  # (S, A, v, k)
+            looked[:, :, part.span] = found.reshape(*found.shape[:2], part.levels.size)
+        logs = np.matmul(looked, hot.T, out=out[some])
+        np.exp(logs, out=logs)
     return out
+
+
+def contracted(
+    kernel: Kernel, gradients: Sequence[Floats], pull: Floats, grams: Floats, hot: Floats
+) -> Floats:
+    """(S, n): `Kernel.contract` of pull * gram for several Gram matrices (S, N, N), of kernels
+    whose gradients are (S, v, f, k, k) per part."""
+    out = np.zeros((len(grams), kernel.n))
+    for some in _blocks(len(grams), pull.size):
+        spread = (pull * grams[some]) @ hot  # (S, N, L)
+        for part, gradient in zip(kernel.parts, gradients, strict=True):
+            shape = len(hot), *part.levels.shape
+            left = hot[:, part.span].reshape(shape).transpose(1, 2, 0)  # (v, k, N)
+            right = spread[:, :, part.span].reshape(-1, *shape).transpose(0, 2, 1, 3)
+            # (v, k, N) @ (S, v, N, k)
+            out[some, part.factors] = np.einsum("svab,svfab->svf", left @ right, gradient[some])
+    return out
+
+
+def _blocks(count: int, entries: int) -> Iterator[slice]:
+    """Some of the kernels at a time, with so many entries each."""
+    step = max(1, CACHED // max(1, entries))
+    for first in range(0, count, step):
+        yield slice(first, min(count, first + step))
 
 
 def pays(kernel: Kernel, summands: Sequence[Summand]) -> bool:

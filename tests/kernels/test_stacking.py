@@ -43,7 +43,10 @@ def test_a_stack_is_the_sum_of_its_kernels(name: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_products_and_slopes_of_several_kernels_are_those_of_each(name: str) -> None:
+def test_products_and_slopes_of_several_kernels_are_those_of_each(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacking, "CACHED", 2 * 4 * 7)  # two kernels at a time
     space, rng = SMALL[name], np.random.default_rng(2)
     kernel = Kernel(Encoding(space))
     rows = space.sample_rows(7, rng=rng)
@@ -51,11 +54,11 @@ def test_products_and_slopes_of_several_kernels_are_those_of_each(name: str) -> 
     found = stacking.products(kernel, kernel.log_tables(betas), rows[:4], hot)
     wanted = [kernel.product(kernel.log_tables(beta), rows[:4], hot) for beta in betas]
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
-    weights = rng.standard_normal((3, 7, 7))
-    slopes = stacking.contracted(kernel, kernel.log_table_gradients(betas), weights, hot)
+    pull, grams = rng.standard_normal((7, 7)), rng.standard_normal((3, 7, 7))
+    slopes = stacking.contracted(kernel, kernel.log_table_gradients(betas), pull, grams, hot)
     alone = [
-        kernel.contract(kernel.log_table_gradients(beta), weight, hot)
-        for beta, weight in zip(betas, weights, strict=True)
+        kernel.contract(kernel.log_table_gradients(beta), pull * gram, hot)
+        for beta, gram in zip(betas, grams, strict=True)
     ]
     np.testing.assert_allclose(slopes, alone, atol=1e-12)
 
