@@ -172,17 +172,28 @@ def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
     exact = backend.is_exact(sampler)
     if not draw.is_quadratic or (is_wide(draw.native) and not exact):
         return draw.feasible.sample(RANDOM_STARTS, rng=rng)
-    constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
-    model = draw.model_for(constrained=constrained, exact=exact)
-    found = backend.solve(sampler, model, rng=rng)
-    # an answer without samples need not name any variables
-    rows = draw.rows_of(found, rng=rng) if len(found) else draw.excluded[:0]
+    rows = _answers(draw, sampler, exact=exact, rng=rng)
     if draw.feasible.region.predicates:
         rows = rows[draw.feasible.region.allows(rows)]
     if len(rows) == 0:
         log.debug("the backend gave nothing feasible; starting from random feasible points")
         rows = draw.feasible.unseen((), POOL, rng=rng)
     return rows[:POOL]
+
+
+def _answers(draw: Draw, sampler: Any, *, exact: bool, rng: np.random.Generator) -> Rows:
+    """The points of the backend's answer, best first."""
+    constrained = backend.wants_constraints(sampler, constrained=draw.is_constrained)
+    plain = draw.plain_form(constrained=constrained)
+    if plain is not None and not exact and backend.takes_forms(sampler):
+        encoding, form = plain
+        groups = encoding.groups
+        bits = backend.solve_form(sampler, form.linear, form.coupling, groups, rng=rng)
+        return draw.rows_of_bits(encoding, form, bits, rng=rng)
+    model = draw.model_for(constrained=constrained, exact=exact)
+    found = backend.solve(sampler, model, rng=rng)
+    # an answer without samples need not name any variables
+    return draw.rows_of(found, rng=rng) if len(found) else draw.excluded[:0]
 
 
 class Moves:

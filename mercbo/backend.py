@@ -7,11 +7,13 @@ are found by the entry-point group ``mercbo.backends``, so that other packages c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercbo.arrays import Bits, Floats, Index
 from mercbo.errors import BackendError, MercboError, hint
 
 if TYPE_CHECKING:
@@ -91,6 +93,26 @@ def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.Sample
     numbered, labels = model.relabel_variables_as_integers(inplace=False)
     found = _checked(_called(sampler, call, numbered, keywords), numbered, call)
     return found.relabel_variables(labels, inplace=False)
+
+
+def takes_forms(sampler: Any) -> bool:
+    """Whether a sampler also takes arrays (``sample_form``), as ours do: the models of dimod, which
+    list their couplings one by one, would take a good part of the time of an ask."""
+    return callable(getattr(sampler, "sample_form", None))
+
+
+def solve_form(
+    sampler: Any,
+    linear: Floats,
+    coupling: Floats,
+    groups: Sequence[Index],
+    *,
+    rng: np.random.Generator,
+) -> Bits:
+    """A sampler's states of a quadratic form over bits, by the seed that `solve` would give."""
+    seed = int(rng.integers(SEED_LIMIT))
+    found = _called(sampler, partial(sampler.sample_form, linear, coupling), groups, {"seed": seed})
+    return np.asarray(found, dtype=np.int8)
 
 
 def _called(sampler: Any, call: Any, model: Any, keywords: dict[str, Any]) -> Any:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -37,6 +38,9 @@ from mercbo.encoding import Block, Encoding
 TABLE_FLOOR = 1e-18
 # Of paths of so many values and more, only the values that are in the data are looked at in a fit.
 LONG_PATH = 64
+# Up to so many values the table of a path is a product with those of its modes, which takes less
+# time than a Fourier transform.
+SHORT_PATH = 16
 # Newton's identities subtract large powers; above this order they lose too many digits.
 NEWTON_ORDER = 4
 
@@ -90,6 +94,17 @@ class Part:
         """(d, f): 1 where the feature belongs to the factor."""
         owned = self.owner[:, np.newaxis] == np.arange(self.factors.shape[1])
         return np.asarray(owned, dtype=np.float64)
+
+    @property
+    def span(self) -> slice:
+        """The levels, which are side by side: a slice is many times as fast as their positions."""
+        return slice(int(self.levels[0, 0]), int(self.levels[-1, -1]) + 1)
+
+    @cached_property
+    def modes(self) -> Floats:
+        """(d, k k): psi(x) psi(x') of each feature."""
+        both = self.psi[:, np.newaxis, :] * self.psi
+        return np.ascontiguousarray(both.reshape(-1, self.psi.shape[1]).T)
 
     @property
     def arity(self) -> int:
@@ -258,14 +273,14 @@ class Kernel:
         ]
 
     def log_tables(self, beta: Floats) -> list[Floats]:
-        """Per part (v, k, k): log of the variable's kernel."""
+        """Per part (..., v, k, k): log of the variable's kernel, for betas (..., n)."""
         contrast = self.contrast(beta)
         tables = []
         for part in self.parts:
             if part.graph == "path":
-                tables.append(_path_log_table(part, np.exp(-beta[part.factors] * part.lam)))
+                tables.append(_path_log_table(part, np.exp(-beta[..., part.factors] * part.lam)))
             else:
-                tables.append(-np.tensordot(contrast[part.factors], part.differs, axes=1))
+                tables.append(-np.tensordot(contrast[..., part.factors], part.differs, axes=1))
         return tables
 
     def log_factor_table(self, part: Part, factor: int, position: int, beta: float) -> Floats:
@@ -278,25 +293,27 @@ class Kernel:
         return np.asarray(-contrast * part.differs[position])
 
     def log_table_gradients(self, beta: Floats) -> list[Floats]:
-        """Per part (v, f, k, k): the derivative of `log_tables` by the log of each contrast."""
+        """Per part (..., v, f, k, k): the derivative of `log_tables` by the log of each contrast,
+        for betas (..., n)."""
         contrast = self.contrast(beta)
         gradients = []
         for part in self.parts:
-            c = contrast[part.factors]  # (v, f)
+            c = contrast[..., part.factors, np.newaxis, np.newaxis]  # (..., v, f, 1, 1)
             if part.graph == "path":
                 # lam_1 beta = -log tanh(c/2), so d beta / d log c = -c / (lam_1 sinh c)
-                by_beta = _path_log_table_by_beta(part, beta[part.factors])
+                by_beta = _path_log_table_by_beta(part, beta[..., part.factors])
                 chain = -c / (part.lam[0] * np.sinh(np.minimum(c, 500.0)))
-                gradients.append((chain[:, :, np.newaxis] * by_beta)[:, np.newaxis])
+                gradients.append(chain * by_beta[..., np.newaxis, :, :])
             else:
-                gradients.append(-c[:, :, np.newaxis, np.newaxis] * part.differs)
+                gradients.append(-c * part.differs)
         return gradients
 
     def sum_tables(self, tables: Sequence[Floats], rows: Rows, hot: Floats) -> Floats:
         """(A, B): sum over variables of tables[x_i, x'_i], rows against one-hot rows (B, L)."""
         looked = np.zeros((len(rows), self.levels))
         for part, table in zip(self.parts, tables, strict=True):
-            looked[:, part.levels] = table[np.arange(len(part.variables)), rows[:, part.variables]]
+            found = table[np.arange(len(part.variables)), rows[:, part.variables]]  # (A, v, k)
+            looked[:, part.span] = found.reshape(len(rows), part.levels.size)
         return np.asarray(looked @ hot.T)
 
     # -- Gram matrices (unit amplitude) --------------------------------------------------------
@@ -397,8 +414,9 @@ class Kernel:
         spread = weight @ hot  # (N, L)
         out = np.zeros(self.n)
         for part, gradient in zip(self.parts, gradients, strict=True):
-            left = left_hot[:, part.levels].transpose(1, 2, 0)  # (v, k, N)
-            right = spread[:, part.levels].transpose(1, 0, 2)  # (v, N, k)
+            left = left_hot[:, part.span].reshape(-1, *part.levels.shape).transpose(1, 2, 0)
+            right = spread[:, part.span].reshape(-1, *part.levels.shape).transpose(1, 0, 2)
+            # (v, k, N) @ (v, N, k)
             out[part.factors] = np.einsum("vab,vfab->vf", left @ right, gradient)
         return out
 
@@ -420,7 +438,15 @@ def _factor_tables(part: Part, w: Floats) -> Floats:
 
 
 def _path_sum(part: Part, weights: Floats) -> Floats:
-    """(v, k, k): sum over the features of a path of weight (v, d) times psi(x) psi(x').
+    """(..., v, k, k): sum over the features of a path of weights (..., v, d) times psi psi'."""
+    shape = (*weights.shape[:-1], part.size, part.size)
+    flat = weights.reshape(-1, weights.shape[-1])
+    made = flat @ part.modes if part.size <= SHORT_PATH else _fourier_sum(part, flat)
+    return np.asarray(made.reshape(shape))
+
+
+def _fourier_sum(part: Part, weights: Floats) -> Floats:
+    """The same of weights (v, d).
 
     psi_m(x) psi_m(x') = cos(pi m (x - x') / k) + cos(pi m (x + x' + 1) / k) for a path of k values,
     so that a Fourier transform of the weights has it all: k^2 steps, where a product takes k^3.
@@ -441,13 +467,13 @@ def _path_log_table(part: Part, w: Floats) -> Floats:
     table = _path_sum(part, w)
     table += 1.0
     np.maximum(table, TABLE_FLOOR, out=table)  # in place: a table may have millions of entries
-    table /= 1.0 + w.sum(axis=1)[:, np.newaxis, np.newaxis]
+    table /= 1.0 + w.sum(axis=-1)[..., np.newaxis, np.newaxis]
     return np.log(table, out=table)
 
 
 def _path_log_table_by_beta(part: Part, beta: Floats) -> Floats:
-    w = np.exp(-beta * part.lam)  # (v, d)
+    w = np.exp(-beta * part.lam)  # (..., v, d)
     table = 1.0 + _path_sum(part, w)
     slope = -_path_sum(part, part.lam * w)
-    norm = ((part.lam * w).sum(axis=1) / (1.0 + w.sum(axis=1)))[:, np.newaxis, np.newaxis]
-    return np.asarray(slope / np.maximum(table, TABLE_FLOOR) + norm)
+    norm = (part.lam * w).sum(axis=-1) / (1.0 + w.sum(axis=-1))
+    return np.asarray(slope / np.maximum(table, TABLE_FLOOR) + norm[..., np.newaxis, np.newaxis])

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,11 +30,15 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 # times as much where another process keeps the cores busy (measured: a factor of 4).
 SMALL = 1000
 
-# Rows of a growing factor that are added together. `SMALL` is a multiple of it, so that each of
-# these panels is worked out with as many threads whenever it is.
-PANEL = 250
-# Factors that are remembered.
-MOST_KNOWN = 4
+# Rows of a growing factor that are added together: the last panel is worked out again with every
+# result, and its covariances take longer than all else of it. `SMALL` is a multiple of it, so that
+# each of these panels is worked out with as many threads whenever it is.
+PANEL = 50
+# Columns of a panel that are solved for together: many, as products are quicker than solving.
+BLOCK = 250
+# Factors that are remembered: so many in any case, and while they have no more entries than this
+# (64 MB), those of all states that an ask averages over.
+MOST_KNOWN, KNOWN_ENTRIES = 4, 1 << 23
 
 
 @contextmanager
@@ -112,6 +116,27 @@ class Factor:
                 half, right, lower=lower, trans="N" if lower else "T", check_finite=False
             )
         )
+
+    def inverse_forms(self, rows: Floats) -> Floats:
+        """(R,): x' A^-1 x for each of some rows x (R, N).
+
+        Through the inverse of the factor, which is made once: its products are three times as fast
+        as solving with the factor, and as near (their error is that of one solution more).
+        """
+        if rows.size == 0:
+            return np.zeros(len(rows))
+        from scipy.linalg import blas
+
+        half, lower = self._inverted
+        white = blas.dtrmm(1.0, half, rows.T, lower=lower, trans_a=not lower)
+        return np.asarray(np.einsum("nr,nr->r", white, white))
+
+    @cached_property
+    def _inverted(self) -> tuple[Floats, bool]:
+        from scipy.linalg import lapack
+
+        half, lower = self._packed
+        return lapack.dtrtri(half, lower=lower)[0], lower
 
     def inverse(self) -> Floats:
         if len(self.lower) == 0:
@@ -197,9 +222,14 @@ class Factors:
             whole = covariance(slice(0, len(rows)))
             return cholesky(whole + np.diag(noise))
         self._known[name] = Grown(rows, noise, lower)
-        while len(self._known) > MOST_KNOWN:
-            self._known.pop(next(iter(self._known)))
+        self._forget()
         return Factor(lower)
+
+    def _forget(self) -> None:
+        """Those used longest ago, where there are too many."""
+        held = sum(known.lower.size for known in self._known.values())
+        while len(self._known) > MOST_KNOWN and held > KNOWN_ENTRIES:
+            held -= self._known.pop(next(iter(self._known))).lower.size
 
 
 def grow(old: Floats | None, noise: Floats, covariance: Callable[[slice], Floats]) -> Floats | None:
@@ -216,8 +246,8 @@ def grow(old: Floats | None, noise: Floats, covariance: Callable[[slice], Floats
         stop = min(start + PANEL, size)
         with threads_for(stop):
             panel = covariance(slice(start, stop))  # (r, stop), solved for from left to right
-            for left in range(0, start, PANEL):
-                right = left + PANEL
+            for left in range(0, start, BLOCK):
+                right = min(left + BLOCK, start)
                 block = panel[:, left:right] - panel[:, :left] @ lower[left:right, :left].T
                 corner = lower[left:right, left:right]
                 panel[:, left:right] = solve_triangular(

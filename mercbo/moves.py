@@ -93,9 +93,7 @@ def descend(
         gains = walk.gains(active)
         if walk.limits is not None:
             gains = np.where(walk.within_limits(active), gains, np.inf)
-        gains = np.where(gains < -tolerance, gains, np.inf)
-        best = gains.argmin(axis=1)
-        moving = np.isfinite(gains[np.arange(len(active)), best])
+        best, moving = _best_moves(gains, tolerance)
         stuck = active[~moving]
         active, best = active[moving], best[moving]
         walk.move(active, best)
@@ -103,6 +101,20 @@ def descend(
             active = np.concatenate([active, walk.move_pairs(stuck, tolerance)])
     done = walk.states.astype(np.int8)
     return done, energies(linear, coupling, done)
+
+
+def _best_moves(gains: Floats, tolerance: Floats) -> tuple[Index, Mask]:
+    """(R,): the best move of each state that gains more than rounding, and where there is one."""
+    rows, best = np.arange(len(gains)), gains.argmin(axis=1)
+    lowest = gains[rows, best]
+    moving = lowest < -tolerance[best]
+    # the rounding of another move may be less
+    unsure = np.flatnonzero((lowest < 0) & ~moving)
+    if len(unsure):
+        real = np.where(gains[unsure] < -tolerance, gains[unsure], np.inf)
+        best[unsure] = real.argmin(axis=1)
+        moving[unsure] = np.isfinite(real.min(axis=1))
+    return best, moving
 
 
 def _rounding(linear: Floats, coupling: Floats, groups: Sequence[Index]) -> Floats:
@@ -242,25 +254,32 @@ class Walk:
         sides = floats @ limits.matrix.T if limits else np.zeros((len(states), 0))
         return cls(coupling, group_of, floats, linear + floats @ coupling, present, limits, sides)
 
-    def _leaving(self, rows: Index, table: Floats) -> Floats:
-        """Entries of a (R, B) table at the bit that each grouped bit would replace, (R, B')."""
-        grouped = self.group_of >= 0
-        at_present = np.take_along_axis(table, self.present[rows], axis=1)
-        return np.asarray(at_present[:, self.group_of[grouped]])
+    @cached_property
+    def _grouped(self) -> Mask:
+        return self.group_of >= 0
+
+    @cached_property
+    def _only_groups(self) -> bool:
+        """Whether there are no free bits."""
+        return bool(self._grouped.all())
 
     def gains(self, rows: Index) -> Floats:
-        fields = self.fields[rows]
-        out = (1.0 - 2.0 * self.states[rows]) * fields
-        if self.present.shape[1]:
-            grouped = self.group_of >= 0
-            out[:, grouped] = fields[:, grouped] - self._leaving(rows, fields)
-        return np.asarray(out)
+        return self._gains(self.states[rows], self.fields[rows], self.present[rows])
 
     def all_gains(self) -> Floats:
         """`gains` of every state, without the cost of picking them."""
-        if self.present.shape[1]:
-            return self.gains(np.arange(len(self.states)))
-        return np.asarray((1.0 - 2.0 * self.states) * self.fields)
+        return self._gains(self.states, self.fields, self.present)
+
+    def _gains(self, states: Floats, fields: Floats, present: Index) -> Floats:
+        if not present.shape[1]:
+            return np.asarray((1.0 - 2.0 * states) * fields)
+        # the field of the bit that is present in each group
+        leaving = fields[np.arange(len(fields))[:, np.newaxis], present]
+        if self._only_groups:
+            return np.asarray(fields - leaving.take(self.group_of, axis=1))
+        out, grouped = (1.0 - 2.0 * states) * fields, self._grouped
+        out[:, grouped] = fields[:, grouped] - leaving[:, self.group_of[grouped]]
+        return np.asarray(out)
 
     def undone_by(self, rows: Index, columns: Index) -> Index:
         """The column of the move that would take each of these moves back."""
@@ -311,11 +330,12 @@ class Walk:
             return
         groups = self.group_of[columns]
         inside = groups >= 0
-        real = ~inside
-        real[inside] = self.present[rows[inside], groups[inside]] != columns[inside]
-        rows, columns, groups, inside = rows[real], columns[real], groups[real], inside[real]
+        real = ~inside | (self.present[rows, groups] != columns)
+        if not real.all():
+            rows, columns, groups, inside = rows[real], columns[real], groups[real], inside[real]
         self._flip(rows, columns)
-        rows, columns, groups = rows[inside], columns[inside], groups[inside]
+        if not inside.all():
+            rows, columns, groups = rows[inside], columns[inside], groups[inside]
         if len(rows):
             old = self.present[rows, groups]
             self.states[rows, old] = 0.0
@@ -467,7 +487,7 @@ def tabu(
         undoes &= gains >= (lowest - energy)[:, np.newaxis]
         gains[undoes] = np.inf
         if groups:
-            np.put_along_axis(gains, walk.present, np.inf, axis=1)
+            gains[rows[:, np.newaxis], walk.present] = np.inf
         chosen = gains.argmin(axis=1)
         gained = gains[rows, chosen]
         undone = walk.undone_by(rows, chosen)

@@ -44,7 +44,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.drawing.higher import Terms, WithTerms, select
-from mercbo.drawing.prediction import Covariance, Predictor
+from mercbo.drawing.prediction import Predictor, covariances_of
 from mercbo.drawing.samples import (
     GeneralSample,
     Higher,
@@ -65,7 +65,7 @@ from mercbo.features import (
     term_count,
 )
 from mercbo.inference import Data, Hyper, diffusions, full_factor
-from mercbo.kernels.pooling import Pool, PooledCovariance
+from mercbo.kernels.pooling import Pool
 from mercbo.kernels.windows import Summand
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
@@ -208,11 +208,7 @@ class Posterior:
     def predictor(self, results: Floats) -> Predictor:
         """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
-        hot = self.data.hot
-        covariances: list[Covariance | PooledCovariance] = [
-            *(Covariance(self.kernel, each.tables, each.amplitude, hot) for each in self.summands),
-            *(PooledCovariance(pool, hot) for pool in self.pools),
-        ]
+        covariances = covariances_of(self.kernel, self.summands, self.pools, self.data.hot)
         return Predictor(covariances, self.hyper.mean, self._sigma, alpha)
 
     def awaiting(self, pending: Rows) -> Predictor:

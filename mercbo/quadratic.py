@@ -163,6 +163,15 @@ class Draw:
             native = constrained_model(self._native_levels, objective, ())
         return self._with_exclusions(native, self.native) if exact else native
 
+    def plain_form(self, *, constrained: bool) -> tuple[Encoding, Quadratic] | None:
+        """The objective of `model_for` with the encoding whose bits it is over; None where more
+        than the groups of the encoding says which states are feasible, or what they are worth."""
+        if not self.feasible.region.is_free or (self.is_constrained and not constrained):
+            return None
+        encoding = self.native if constrained else self.encoding
+        made = self._native_reduced if constrained else self.reduced
+        return None if made.products or not encoding.width else (encoding, made.form)
+
     def _with_exclusions(
         self, model: dimod.ConstrainedQuadraticModel, encoding: Encoding
     ) -> dimod.ConstrainedQuadraticModel:
@@ -238,11 +247,17 @@ class Draw:
         """The distinct feasible points of a sample set, repaired and polished, best first."""
         native = all(label in found.variables for label in self.native.labels)
         encoding, form = (self.native, self.native_form) if native else (self.encoding, self.form)
-        own = slice(encoding.width)  # products follow from the other bits
         if not encoding.labels:
             return np.zeros((1, len(self.space)), dtype=np.int64)
         order = [found.variables.index(label) for label in encoding.labels]
         bits = (found.record.sample[:, order] > 0).astype(np.int8)
+        return self.rows_of_bits(encoding, form, bits, rng=rng)
+
+    def rows_of_bits(
+        self, encoding: Encoding, form: Quadratic, bits: Bits, *, rng: np.random.Generator
+    ) -> Rows:
+        """The same of states of the bits of an encoding, which `form` is over."""
+        own = slice(encoding.width)  # products follow from the other bits
         linear, coupling = form.linear[own], form.coupling[own, own]
         mended = moves.repair(linear, coupling, encoding.groups, bits)
         rows, _ = encoding.from_bits(mended)

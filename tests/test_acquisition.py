@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import dimod
 import numpy as np
 import pytest
+from conftest import SMALL
+from mercbo_backends import Annealing, GraphCut
 from support.optimizer import Wrapped
 
-from mercbo import BackendError, Integer, Linear, Model, Optimizer, Space
-from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of
+from mercbo import BackendError, Binary, Categorical, Integer, Linear, Model, Optimizer, Space
+from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of, starts
 from mercbo.arrays import keys
 
 
@@ -175,3 +177,50 @@ def test_where_rows_are_fewer_than_levels_each_is_looked_at() -> None:
             point = opt.ask()
             opt.tell(point, (point["a"] - 13) ** 2)
         assert opt.best.point == {"a": 13, "b": 27}
+
+
+BITS = {f"x{i}": Binary() for i in range(3)}
+BOUNDED = Space(BITS, constraints=[Linear(dict.fromkeys(BITS, 1), "<=", 2)])
+
+
+class OnlyModels:
+    """A backend of ours that is not handed arrays."""
+
+    def __init__(self, inner: Any) -> None:
+        self.sample, self.sample_cqm = inner.sample, inner.sample_cqm
+        self.parameters, self.properties = inner.parameters, inner.properties
+
+
+@pytest.mark.parametrize("backend_of", [GraphCut, Annealing])
+@pytest.mark.parametrize("name", SMALL)
+def test_backends_find_the_same_by_arrays_and_by_models(name: str, backend_of) -> None:
+    space = SMALL[name]
+    draw = told(space, min(space.size - 1, 6)).draw()
+    rows = [
+        starts(draw, sampler, rng=np.random.default_rng(5))
+        for sampler in (backend_of(), OnlyModels(backend_of()))
+    ]
+    assert np.array_equal(*rows)
+
+
+@pytest.mark.parametrize(
+    ("space", "constrained", "plain"),
+    [
+        (Space.binary(4), False, True),
+        (Space({"a": Categorical(range(3))}), True, True),
+        (Space({"a": Categorical(range(3))}), False, False),  # groups would be penalties
+        (Space({"a": Categorical(range(4), encoding="binary")}), False, True),
+        (BOUNDED, True, False),
+        (Space({"a": Integer(3, 3)}), False, False),
+    ],
+)
+def test_a_problem_is_handed_over_as_arrays_where_groups_are_all_its_constraints(
+    space: Space, constrained: bool, plain: bool
+) -> None:
+    draw = Optimizer(space, seed=0).draw()
+    found = draw.plain_form(constrained=constrained)
+    assert (found is not None) == plain
+    if found is not None:
+        encoding, form = found
+        bits, rows = encoding.to_bits(space.enumerate_rows()), space.enumerate_rows()
+        np.testing.assert_allclose(form.energy(bits.astype(float)), draw.sample.value(rows))

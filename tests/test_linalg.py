@@ -6,10 +6,13 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Literal
 
 import numpy as np
+import pytest
 
-from mercbo.linalg import PANEL, Factor, Factors, cholesky
+from mercbo import linalg
+from mercbo.linalg import BLOCK, MOST_KNOWN, PANEL, Factor, Factors, cholesky
 
 
 def test_every_blas_that_is_used_is_held_to_one_thread() -> None:
@@ -29,6 +32,19 @@ with threads_for(10):
         env={"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
     )
     assert set(eval(done.stdout)) == {1}, done.stdout
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_forms_of_the_inverse_are_those_of_the_matrix(order: Literal["C", "F"]) -> None:
+    rng = np.random.default_rng(0)
+    root, rows = rng.standard_normal((30, 40)), rng.standard_normal((7, 30))
+    matrix = root @ root.T
+    factor = Factor(np.array(cholesky(matrix).lower, order=order))
+    wanted = np.einsum("rn,rn->r", rows, np.linalg.solve(matrix, rows.T).T)
+    np.testing.assert_allclose(factor.inverse_forms(rows), wanted, rtol=1e-10)
+    half = factor.half_solve(rows.T)
+    np.testing.assert_allclose((half**2).sum(axis=0), wanted, rtol=1e-10)
+    assert factor.inverse_forms(rows[:0]).shape == (0,)
 
 
 # -- factors that grow -------------------------------------------------------------------------
@@ -56,10 +72,14 @@ def grown_in_steps(sizes: list[int], noise: np.ndarray, rows: np.ndarray) -> np.
 
 def test_a_factor_that_grew_is_the_one_made_at_once_to_the_last_bit() -> None:
     rng = np.random.default_rng(0)
-    size = 3 * PANEL + 17
+    size = BLOCK + 3 * PANEL + 17
     rows, noise = rng.integers(0, 3, (size, 12)), rng.uniform(0.01, 0.1, size)
     at_once = grown_in_steps([size], noise, rows)
-    for sizes in ([10, PANEL, PANEL + 1, size], [2 * PANEL + 3, size], [size - 1, size, size]):
+    for sizes in (
+        [10, PANEL, PANEL + 1, size],
+        [2 * PANEL + 3, BLOCK + 1, size],
+        [size - 1, size, size],
+    ):
         assert np.array_equal(grown_in_steps(sizes, noise, rows), at_once)
     whole = covariance_of(rows)[0](slice(0, size)) + np.diag(noise)
     np.testing.assert_allclose(at_once @ at_once.T, whole, atol=1e-12)
@@ -91,6 +111,24 @@ def test_only_what_is_behind_a_change_is_worked_out_again() -> None:
     covariance, asked = covariance_of(more)
     factors.factor("k", more, np.full(len(more), 0.2), covariance)
     assert asked == []
+
+
+@pytest.mark.parametrize(("entries", "kept"), [(0, MOST_KNOWN), (16 * 6, 6), (1 << 20, 7)])
+def test_factors_used_long_ago_are_forgotten_where_they_take_too_much(
+    entries: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linalg, "KNOWN_ENTRIES", entries)
+    rows, factors = np.arange(8).reshape(4, 2), Factors()
+    for name in "abcdefg":
+        factors.factor(name, rows, np.ones(4), covariance_of(rows)[0])
+    for name in reversed("abcdefg"[-kept:]):
+        covariance, asked = covariance_of(rows)
+        factors.factor(name, rows, np.ones(4), covariance)
+        assert asked == []
+    if kept < 7:
+        covariance, asked = covariance_of(rows)
+        factors.factor("a", rows, np.ones(4), covariance)
+        assert asked == [slice(0, 4)]
 
 
 def test_a_covariance_that_takes_jitter_gets_it() -> None:

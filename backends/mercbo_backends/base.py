@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import dimod
 
-from mercbo.arrays import Bits
+from mercbo.arrays import Bits, Floats, Index
 from mercbo_backends.problem import Problem, bqm_samples, cqm_samples
 
 Check = Callable[[str, object], Any]
@@ -58,14 +58,39 @@ class Backend(dimod.Sampler):
         problem = Problem.of_cqm(cqm)
         return cqm_samples(cqm, problem, *self._timed(problem, kwargs, seed, started))
 
+    def sample_form(
+        self,
+        linear: Floats,
+        coupling: Floats,
+        groups: Sequence[Index] = (),
+        *,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> Bits:
+        """States (R, B) of linear . x + x' coupling x / 2 over bits, one of each group being 1:
+        what `sample` and `sample_cqm` look for, without dimod's models on the way."""
+        started = time.perf_counter()
+        problem = Problem.of_form(linear, coupling, groups)
+        settings = self._settings(kwargs)
+        return self.search(problem, settings, started + settings["time_limit"], seed)
+
+    def _settings(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
+        return {name: check(name, given[name]) for name, check in self.checks.items()}
+
     def _timed(
         self, problem: Problem, kwargs: dict[str, Any], seed: int | None, started: float
     ) -> tuple[Bits, dict[str, Any]]:
-        given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
-        settings = {name: check(name, given[name]) for name, check in self.checks.items()}
+        settings = self._settings(kwargs)
         deadline = started + settings["time_limit"]
         states, info = self.solve(problem, settings, deadline, seed)
         return states, {**info, "timing": {"total": time.perf_counter() - started}}
+
+    def search(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
+    ) -> Bits:
+        """The states of `solve` alone; what only tells how good they are may be left out."""
+        return self.solve(problem, settings, deadline, seed)[0]
 
     @abstractmethod
     def solve(

@@ -88,23 +88,38 @@ class GraphCut(Backend):
         rng = np.random.default_rng(seed)
         return solve(problem, settings["rounds"], settings["restarts"], deadline, rng)
 
+    def search(
+        self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
+    ) -> Bits:
+        rng, rounds = np.random.default_rng(seed), settings["rounds"]
+        return solve(problem, rounds, settings["restarts"], deadline, rng, bounded=False)[0]
+
 
 def solve(
-    problem: Problem, rounds: int, restarts: int, deadline: float, rng: np.random.Generator
+    problem: Problem,
+    rounds: int,
+    restarts: int,
+    deadline: float,
+    rng: np.random.Generator,
+    *,
+    bounded: bool = True,
 ) -> tuple[Bits, dict[str, Any]]:
-    """Feasible states, lowest first, and what is known about them."""
+    """Feasible states, lowest first, and what is known about them; the bound is a weaker one where
+    it need not be a good one (`bounded`), and the states are the same."""
     fixed = np.full(problem.width, -1, dtype=np.int8)
     dual = trivial_bound(problem)
     if problem.width > MOST_BOUNDED and not problem.is_free:
         rounds = 0
     small = problem
-    if rounds and len(problem.biases) <= MOST_DUAL and time.perf_counter() < deadline:
+    wanted = bounded or problem.is_free  # what is known of bits is of use in any case
+    few = len(problem.biases) <= MOST_DUAL
+    if rounds and wanted and few and time.perf_counter() < deadline:
         dual, persistent = roof_dual(problem)
         if problem.is_free and (persistent >= 0).any():
             # what is fixed leaves the problem, and its coefficients leave the rounding
             fixed = persistent
             small = restrict(problem, fixed, np.flatnonzero(fixed < 0))
-            dual, _ = roof_dual(small)
+            dual = roof_dual(small)[0] if bounded else trivial_bound(small)
     found, bound = search(small, rounds, restarts, deadline, rng)
     dual = max(dual, bound)
     energies = small.energies(found)

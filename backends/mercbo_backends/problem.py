@@ -15,6 +15,7 @@ are dropped.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -54,6 +55,15 @@ class Problem:
         heads, tails, biases = vectors.quadratic
         return cls._checked(
             tuple(vectors.labels), vectors.offset, vectors.linear_biases, heads, tails, biases
+        )
+
+    @classmethod
+    def of_form(cls, linear: Floats, coupling: Floats, groups: Sequence[Index] = ()) -> Problem:
+        """Of arrays; `coupling` is symmetric, and zero on its diagonal and inside groups."""
+        heads, tails = np.nonzero(np.triu(coupling, 1))
+        labels = tuple(range(len(linear)))
+        return cls._checked(
+            labels, 0.0, linear, heads, tails, coupling[heads, tails], tuple(groups)
         )
 
     @classmethod

@@ -117,10 +117,10 @@ def _costs(posterior: Posterior, centre: Rows) -> Floats:
     amplitudes = np.array([each.amplitude for each in posterior.summands])
     shared, there = amplitudes @ np.exp(-np.array(costs)), np.full(kernel.levels, amplitudes.sum())
     here = amplitudes.sum()
-    one, levels = centre[np.newaxis], np.arange(kernel.levels)
+    one, levels = centre[np.newaxis], np.arange(kernel.levels)[np.newaxis]
     for pool in posterior.pools:
-        cross, own = PooledCovariance(pool, kernel.onehot(one)).around(one, 0 * levels, levels)
-        shared, there = shared + cross[:, 0], there + own
+        cross, own = PooledCovariance(pool, kernel.onehot(one)).around(one, levels)
+        shared, there = shared + cross[0, :, 0], there + own[0]
         here = here + pool.diagonal(one)[0]
     correlation = np.clip(shared / np.sqrt(here * there), LEAST_CORRELATION, 1.0)
     return np.asarray(-np.log(correlation))

@@ -23,12 +23,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Rows
+from mercbo.arrays import Floats, Index, Rows, sum_of
 from mercbo.kernel import Kernel
-from mercbo.kernels.pooling import PooledCovariance
+from mercbo.kernels.pooling import Pool, PooledCovariance
+from mercbo.kernels.stacking import StackedCovariance, pays
+from mercbo.kernels.windows import Summand
 from mercbo.linalg import Factor
 
 # Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
@@ -49,27 +52,30 @@ class Covariance:
         cross = self.amplitude * self.kernel.gram(self.tables, rows, self.hot)
         return cross, self.amplitude * self.kernel.diagonal(self.tables, rows)
 
-    def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
-        """The same (M, N) and (M,) of rows[which], one variable at the value of a level."""
-        held, variable = self.kernel.held(rows), self.kernel.level_variable[level]
-        old = held[which, variable]
-        moved = np.zeros((len(which), len(self.hot)))
+    def around(self, rows: Rows, level: Index) -> tuple[Floats, Floats]:
+        """The same (P, J, N) and (P, J) of the rows, one variable at the value of a level (P, J);
+        a column of levels has one variable."""
+        held, variable = self.kernel.held(rows), self.kernel.level_variable[level[0]]
+        parts = []
         for hot, factor, inverse in self._images:
             cross = self.amplitude * self.kernel.product(self.tables, rows, hot)
             others = cross[:, np.newaxis] * inverse[held]  # (P, n, N): all factors but one
-            moved += others[which, variable] * factor[level]
+            moved = others[:, variable]
+            moved *= factor[level]
+            parts.append(moved)
+        moved = sum_of(parts)
         if self._roots is not None:
             moved /= len(self._images) * self._roots
-            moved /= self._roots_around(rows, which, level)[:, np.newaxis]
-        own = self.amplitude * self.kernel.diagonal(self.tables, rows)
-        return moved, own[which] * np.exp(self._own[level] - self._own[old])
+            moved /= self._roots_around(rows, level)[:, :, np.newaxis]
+        own = self.amplitude * self.kernel.diagonal(self.tables, rows)[:, np.newaxis]
+        return moved, own * np.exp(self._own[level] - self._own[held[:, variable]])
 
-    def _roots_around(self, rows: Rows, which: Index, level: Index) -> Floats:
+    def _roots_around(self, rows: Rows, level: Index) -> Floats:
         # between a neighbour and its image several factors have changed
-        moved = rows[which]
-        at = self.kernel.level_variable[level]
-        moved[np.arange(len(moved)), at] = self.kernel.level_value[level]
-        return np.asarray(self.kernel.roots(self.tables, moved))
+        moved = np.repeat(rows, level.shape[1], axis=0)
+        at = self.kernel.level_variable[level.ravel()]
+        moved[np.arange(len(moved)), at] = self.kernel.level_value[level.ravel()]
+        return np.asarray(self.kernel.roots(self.tables, moved)).reshape(level.shape)
 
     @cached_property
     def _roots(self) -> Floats | None:
@@ -98,11 +104,26 @@ class Covariance:
         return out
 
 
+AnyCovariance: TypeAlias = Covariance | StackedCovariance | PooledCovariance
+
+
+def covariances_of(
+    kernel: Kernel, summands: Sequence[Summand], pools: Sequence[Pool], hot: Floats
+) -> list[AnyCovariance]:
+    """What the covariance with the results at the rows of `hot` is the sum of."""
+    products: list[AnyCovariance]
+    if pays(kernel, summands):
+        products = [StackedCovariance(kernel, summands, hot)]
+    else:
+        products = [Covariance(kernel, each.tables, each.amplitude, hot) for each in summands]
+    return [*products, *(PooledCovariance(pool, hot) for pool in pools)]
+
+
 @dataclass(frozen=True)
 class Predictor:
     """A Gaussian process whose covariance is the sum of some, given results."""
 
-    covariances: Sequence[Covariance | PooledCovariance]
+    covariances: Sequence[AnyCovariance]
     mean: float
     sigma: Factor
     alpha: Floats  # (N, S)
@@ -111,18 +132,20 @@ class Predictor:
         """Means (R, S) and variance (R,)."""
         return self._moments([each.at(rows) for each in self.covariances])
 
-    def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
-        """Means (M, S) and variance (M,) at rows[which], one variable at the value of a level."""
-        return self._moments([each.around(rows, which, level) for each in self.covariances])
+    def around(self, rows: Rows, level: Index) -> tuple[Floats, Floats]:
+        """Means (P J, S) and variance (P J,) at each row with one variable at the value of each of
+        its levels (P, J), those of the first row first; a column of levels has one variable."""
+        return self._moments([each.around(rows, level) for each in self.covariances])
 
     def _moments(self, parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         cross, diagonal = parts[0]
         for more_cross, more_diagonal in parts[1:]:
             cross += more_cross
             diagonal += more_diagonal
-        half = self.sigma.half_solve(cross.T)
-        variance = diagonal - np.einsum("nr,nr->r", half, half)
-        return self.mean + cross @ self.alpha, np.maximum(variance, 0.0)
+        cross = cross.reshape(-1, len(self.alpha))
+        means = self.mean + cross @ self.alpha
+        variance = diagonal.ravel() - self.sigma.inverse_forms(cross)
+        return means, np.maximum(variance, 0.0)
 
 
 class MomentScore(ABC):
@@ -146,18 +169,23 @@ class MomentScore(ABC):
         return self.path(rows)
 
     def path_neighbours(self, rows: Rows) -> Floats:
+        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
         held = self.kernel.held(rows)[:, self.kernel.level_variable]  # (P, L)
         which, level = np.nonzero(held != np.arange(self.kernel.levels))
-        parts = [
-            self._moved(rows, which[i : i + CHUNK], level[i : i + CHUNK])
-            for i in range(0, len(which), CHUNK)
-        ]
-        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
-        out[which, level] = np.concatenate([np.zeros(0), *parts])
+        if len(which):
+            others = level.reshape(len(rows), -1)  # every row has as many
+            out[which, level] = self._around(rows, others).ravel()
         return out
 
-    def _moved(self, rows: Rows, which: Index, level: Index) -> Floats:
-        """(M,): at rows[which], in their order, one variable at the value of a level."""
-        first = which[0]
-        some = rows[first : which[-1] + 1]  # what all of them hold is looked up for no others
-        return self.combine([each.around(some, which - first, level) for each in self.predictors])
+    def _around(self, rows: Rows, level: Index) -> Floats:
+        """(P, J), in blocks."""
+        out = np.empty(level.shape)
+        width = min(CHUNK, level.shape[1])
+        height = CHUNK // width
+        for top in range(0, len(rows), height):
+            some = slice(top, top + height)
+            for left in range(0, level.shape[1], width):
+                part = level[some, left : left + width]
+                moments = [each.around(rows[some], part) for each in self.predictors]
+                out[some, left : left + width] = self.combine(moments).reshape(part.shape)
+        return out

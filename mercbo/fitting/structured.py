@@ -52,6 +52,7 @@ from mercbo.inference import (
 )
 from mercbo.kernel import Kernel
 from mercbo.kernels.pooling import Pool, Pooling, is_poolable
+from mercbo.kernels.stacking import contracted, products
 from mercbo.kernels.windows import CONTRASTS, Windows, distances, sight
 
 log = logging.getLogger(__name__)
@@ -104,18 +105,13 @@ def window_part(data: Data, log_contrast: Floats, own: Floats) -> tuple[Floats, 
     reach, away = _reach(own[2]), distances(kernel)
     seen = sight(away, reach)
     wanted = sharpness * kernel.n * seen * np.exp(log_contrast)  # (C, n)
-    betas = [kernel.beta(contrast) for contrast in np.clip(wanted, *CONTRASTS)]
-    share = amplitude / len(betas)
-    grams = [share * kernel.gram(kernel.log_tables(b), data.rows, data.hot) for b in betas]
-    total = np.sum(grams, axis=0)
+    betas = kernel.beta(np.clip(wanted, *CONTRASTS))
+    grams = products(kernel, kernel.log_tables(betas), data.rows, data.hot)  # (C, N, N)
+    grams *= amplitude / len(betas)
+    total = grams.sum(axis=0)
 
     def slopes(pull: Floats) -> tuple[Floats, list[float]]:
-        by_window = np.array(
-            [
-                kernel.slopes(b, share, pull, gram, data.rows, data.hot)
-                for b, gram in zip(betas, grams, strict=True)
-            ]
-        )
+        by_window = contracted(kernel, kernel.log_table_gradients(betas), pull, grams, data.hot)
         by_window[(wanted < CONTRASTS[0]) | (wanted > CONTRASTS[1])] = 0.0
         by_reach = (away - (seen * away).sum(axis=1, keepdims=True)) * (1.0 - reach)
         own = [(pull * total).sum(), by_window.sum(), (by_window * by_reach).sum()]

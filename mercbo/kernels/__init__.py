@@ -5,4 +5,5 @@
 | `averaging`          | the kernel averaged over symmetries                            |
 | `interactions`       | which variables may interact, as users state it                |
 | `windows`, `pooling` | further terms: for neighbours; for how often each value occurs |
+| `stacking`           | the kernels of a sum between points and results, all at once   |
 """

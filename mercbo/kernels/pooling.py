@@ -157,15 +157,16 @@ class PooledCovariance:
         """With the results (R, N), and with themselves (R,)."""
         return self._of(self.pool.totals(self.pool.kernel.onehot(rows)))
 
-    def around(self, rows: Rows, which: Index, level: Index) -> tuple[Floats, Floats]:
-        """The same (M, N) and (M,) of rows[which], one variable at the value of a level."""
+    def around(self, rows: Rows, level: Index) -> tuple[Floats, Floats]:
+        """The same (P, J, N) and (P, J) of the rows, one variable at the value of a level (P, J);
+        a column of levels has one variable."""
         kernel, step = self.pool.kernel, self.pool.coordinates.step
-        old = kernel.held(rows)[which, kernel.level_variable[level]]
-        here = self.pool.totals(kernel.onehot(rows))
-        return self._of(here[which] + step[level] - step[old])
+        old = kernel.held(rows)[:, kernel.level_variable[level[0]]]
+        here = self.pool.totals(kernel.onehot(rows))[:, np.newaxis]
+        return self._of(here + step[level] - step[old])
 
     def _of(self, totals: Floats) -> tuple[Floats, Floats]:
-        own = np.einsum("nu,nu->n", totals, totals)
+        own = np.einsum("...u,...u->...", totals, totals)
         return self.pool.of(totals @ self._told.T), self.pool.of(own)
 
 

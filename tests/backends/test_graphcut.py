@@ -230,3 +230,29 @@ def test_tabu_search_goes_below_descent_alone() -> None:
     np.testing.assert_allclose(lower, problem.energies(walked))
     assert (lower <= energies + 1e-9).all()
     assert lower.min() < energies.min()
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_a_form_has_the_states_of_its_model_without_the_bound(
+    groups: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    linear, coupling = rng.standard_normal(12), np.triu(rng.standard_normal((12, 12)), 1)
+    parts = tuple(np.arange(12).reshape(4, 3)) if groups else ()
+    for part in parts:
+        coupling[np.ix_(part, part)] = 0.0
+    coupling += coupling.T
+    problem = Problem.of_form(linear, coupling, parts)
+    wanted, _ = graphcut.solve(problem, 5, 128, np.inf, np.random.default_rng(7))
+    duals = []
+
+    def counted(which: Problem) -> tuple[float, np.ndarray]:
+        duals.append(which)
+        return roof_dual(which)
+
+    monkeypatch.setattr(graphcut, "roof_dual", counted)
+    found = GraphCut().sample_form(linear, coupling, parts, seed=7)
+    assert np.array_equal(found, wanted)
+    assert len(duals) == (0 if groups else 1)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        GraphCut().sample_form(linear * np.nan, coupling, parts)

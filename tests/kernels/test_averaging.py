@@ -23,6 +23,7 @@ from mercbo import (
     Space,
     Symmetry,
 )
+from mercbo.drawing.samples import neighbours_of
 from mercbo.encoding import Encoding
 from mercbo.features import single
 from mercbo.inference import Data, Hyper, fit_map, log_density, pack, unpack
@@ -187,12 +188,10 @@ def test_neighbours_are_what_the_points_themselves_are(space: Space) -> None:
     posterior = posterior_of(space, Model())
     kernel = posterior.kernel
     rows = space.sample_rows(3, rng=np.random.default_rng(5))
-    which = np.repeat(np.arange(3), kernel.levels)
-    level = np.tile(np.arange(kernel.levels), 3)
-    moved = rows[which]
-    moved[np.arange(len(moved)), kernel.level_variable[level]] = kernel.level_value[level]
+    level = np.tile(np.arange(kernel.levels), (3, 1))
+    moved = neighbours_of(kernel, rows)
     predictor = posterior.predictor(posterior.data.y[:, np.newaxis])
-    for around, at in zip(predictor.around(rows, which, level), predictor.at(moved), strict=True):
+    for around, at in zip(predictor.around(rows, level), predictor.at(moved), strict=True):
         np.testing.assert_allclose(around, at, atol=1e-9)
     sample = posterior.draw(rng=np.random.default_rng(0))
     np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved), atol=1e-8)

@@ -15,7 +15,7 @@ def check_neighbours(posterior: Posterior, rows: Rows) -> None:
     moved = neighbours_of(kernel, rows)
     sample = posterior.draw(rng=np.random.default_rng(4))
     np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved))
-    which, level = np.divmod(np.arange(len(moved)), kernel.levels)
-    around = posterior.predictor(results).around(rows, which, level)
+    level = np.tile(np.arange(kernel.levels), (len(rows), 1))
+    around = posterior.predictor(results).around(rows, level)
     for found, wanted in zip(around, posterior.means(moved, results), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
