@@ -43,6 +43,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Rows
 from mercbo.explaining.ridges import Ridges
+from mercbo.explaining.stacks import Held
 from mercbo.inference import (
     HMC_FIRST_STEP,
     HMC_TARGET,
@@ -78,16 +79,25 @@ GAIN, DECAY = 3.0, 0.7
 
 
 class OpenPosterior(Posterior):
-    """The posterior of K + B, whatever the features of the model's draws are."""
+    """The posterior of K + B and perhaps W, whatever the features of the model's draws are. What
+    is pooled is in `hyper`."""
 
-    def __init__(self, model: Model, data: Data, hyper: Hyper, ridges: Ridges) -> None:
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        hyper: Hyper,
+        ridges: Ridges,
+        windows: Held | None = None,
+    ) -> None:
         full = replace(model, posterior="projected", weights="identity")
         super().__init__(full, data, hyper)
-        self.ridges = ridges
+        self.ridges, self.windows = ridges, windows
 
     def _covariance(self, rows: Rows, hot: Floats) -> Floats:
         constant, effects, pairs = self.ridges.covariances(self.kernel, rows, hot)
-        return super()._covariance(rows, hot) + constant + effects + pairs
+        found = super()._covariance(rows, hot) + constant + effects + pairs
+        return found if self.windows is None else found + self.windows.gram(rows, hot)
 
     @cached_property
     def _sigma(self) -> Factor:
