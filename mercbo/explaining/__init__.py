@@ -4,6 +4,7 @@
 |-----------------------|-------------------------------------------------------------------|
 | `explain`             | the explanation that users see                                    |
 | `explanatory`         | its posteriors, of a model of its own                             |
+| `further`             | the windows and the pooling of that model                         |
 | `anova`               | a posterior taken apart into effects                              |
 | `ridges`              | the kernel of effects with variances of their own, taken apart    |
 | `stacks`, `pooled`    | windows, and what is pooled, taken apart                          |
