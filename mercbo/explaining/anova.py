@@ -239,7 +239,7 @@ class Decomposition:
             total = total + term.scale * _total(own)
         return sum_of([total, *(each.cross(chosen) for each in self._added)])
 
-    @property
+    @cached_property
     def _added(self) -> list[RidgeParts | Held | PoolParts]:
         """What the covariance has beside `terms`."""
         found = (self.ridges, self.windows, *self.pools)
