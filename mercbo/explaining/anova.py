@@ -18,23 +18,29 @@ those of order 2; the binary encoding, where a variable is several factors, is h
 | C      | covariance of the coordinates of a part with f at the data                | (c, N)    |
 
 The powers of t count factors: cut off at t^m, the product over all variables is the kernel of order
-<= m (`posterior="truncated"`); with t = 1, and then q = 1, it is the full one. Sums of such
-kernels (`Term`) are all that a posterior knows.
+<= m (`posterior="truncated"`); with t = 1, and then q = 1, it is the full one. A posterior knows
+sums of such kernels (`Term`), and perhaps three more kinds of terms, each with parts in closed form
+too: effects with variances of their own (`ridges.py`), windows (`stacks.py`), and what is pooled
+(`pooled.py`).
 
 Variances (Sobol's decomposition) are posterior expectations: E[mean over x of f_i(x)^2] and so on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, kron
+from mercbo.arrays import Floats, kron, sum_of
 from mercbo.explaining.explanatory import OpenPosterior
+from mercbo.explaining.orders import Axes, LowOrders, Squares, low_squares
+from mercbo.explaining.pooled import PoolParts
 from mercbo.explaining.ridges import RidgeParts
-from mercbo.kernel import Kernel, Part, spectrum
+from mercbo.explaining.stacks import Held, Stack
+from mercbo.kernel import Kernel, Part
 from mercbo.posterior import Posterior
 
 # Coordinates of all pairs together that are looked at, and those of a single pair.
@@ -138,6 +144,14 @@ def terms_of(posterior: Posterior) -> list[Term]:
     ]
 
 
+def windows_of(posterior: Posterior, axes: Axes) -> Held | None:
+    """The windows of the kernel, where it has any; they are those of a full kernel."""
+    if isinstance(posterior, OpenPosterior):
+        return posterior.windows
+    own = posterior.summands[1:]
+    return Held(Stack(posterior.data, own, axes), 1.0) if own else None
+
+
 @dataclass(frozen=True)
 class Gauss:
     """Mean and variance of each value of a part; a pair's are flattened, (k_i k_j,)."""
@@ -150,13 +164,14 @@ class Decomposition:
     """The parts of one posterior, in the standardised (and warped) units of its data."""
 
     def __init__(self, posterior: Posterior) -> None:
+        self.posterior = posterior
         self.rows = posterior.data.rows
-        self.sizes = _sizes(posterior.kernel)
+        self.axes = Axes(posterior.kernel)
+        self.sizes, self.bases = self.axes.sizes, self.axes.bases
         self.prior_mean = posterior.hyper.mean
         self.terms = terms_of(posterior)
         self.sigma = posterior._sigma
         self.alpha = self.sigma.solve(posterior.centred)  # (N,)
-        self.bases = [spectrum("path", k)[1] / np.sqrt(k) for k in self.sizes]
         self._ratios: dict[tuple[int, int], Floats] = {}
         # effects and pairs with variances of their own, beside the one term of a full kernel
         self.ridges = (
@@ -167,6 +182,9 @@ class Decomposition:
             if isinstance(posterior, OpenPosterior)
             else None
         )  # fmt: skip
+        self.windows = windows_of(posterior, self.axes)
+        hot = posterior.data.hot
+        self.pools = [PoolParts(pool, hot, self.axes) for pool in posterior.pools]
         # per term: the product over all variables of the averages at the data, (q, 1, N)
         self._everything = [
             term.product([m[:, :, self.rows[:, i]] for i, m in enumerate(term.means)])
@@ -219,7 +237,13 @@ class Decomposition:
                 own = times(own[:, :, :, np.newaxis], self._centred(number, i)[:, :, np.newaxis])
                 own = own.reshape(*own.shape[:2], own.shape[2] * own.shape[3], len(self.rows))
             total = total + term.scale * _total(own)
-        return np.asarray(total if self.ridges is None else total + self.ridges.cross(chosen))
+        return sum_of([total, *(each.cross(chosen) for each in self._added)])
+
+    @cached_property
+    def _added(self) -> list[RidgeParts | Held | PoolParts]:
+        """What the covariance has beside `terms`."""
+        found = (self.ridges, self.windows, *self.pools)
+        return [each for each in found if each is not None]
 
     def _centred(self, number: int, i: int) -> Floats:
         """(q, 1, k-1, N): what takes the place of a variable's average where it is not averaged."""
@@ -242,7 +266,7 @@ class Decomposition:
                 side = own.shape[2] * own.shape[3]
                 own = own.reshape(*own.shape[:2], side, side)
             total = total + term.scale * _total(own)
-        return np.asarray(total if self.ridges is None else total + self.ridges.prior(chosen))
+        return sum_of([total, *(each.prior(chosen) for each in self._added)])
 
     @cached_property
     def _prior_ratios(self) -> list[list[Floats]]:
@@ -274,17 +298,43 @@ class Decomposition:
 
     # -- variances -----------------------------------------------------------------------------
 
-    def variance(self, averaged: tuple[int, ...] = ()) -> float:
-        """E[Var_x f] after f was averaged over some variables."""
-        gram = self._squares(averaged)
-        second = self._prior_square(averaged)
-        second += float(self.alpha @ gram @ self.alpha) - float((self._inverse * gram).sum())
+    def partial_variance(self) -> Squares:
+        """E[Var_x f], but for what `variances` adds to it."""
+        every = self._second(())
+        own = [every - self._second((i,)) for i in range(len(self.sizes))]
         mean, spread = self.constant()
-        return max(second - (mean - self.prior_mean) ** 2 - spread, 0.0)
+        found = Squares(every - (mean - self.prior_mean) ** 2 - spread, np.array(own))
+        return sum(self._further(), found)
+
+    def _second(self, averaged: tuple[int, ...]) -> float:
+        """Of K, and of what effects have of their own: E[mean over x of f^2], f averaged over some
+        variables."""
+        return self._prior_square(averaged) + float((self.pull * self._squares(averaged)).sum())
 
     @cached_property
-    def _inverse(self) -> Floats:
-        return self.sigma.inverse()
+    def pull(self) -> Floats:
+        """(N, N): alpha alpha' - Sigma^-1, by which the data change mean squares over x."""
+        return np.asarray(np.outer(self.alpha, self.alpha) - self.sigma.inverse())
+
+    def _further(self) -> list[Squares]:
+        """What windows and pooling add to mean squares, but for windows with windows."""
+        if self.windows is None and not self.pools:
+            return []
+        whole = Stack(self.posterior.data, self.posterior.summands[:1], self.axes)
+        effects = [] if self.ridges is None else [self.ridges.low_orders()]
+        windows = [] if self.windows is None else self.windows.low_orders()
+        found = [self._low(one, two) * 2.0 for one in windows for two in effects]
+        if self.windows is not None:
+            found += [self.windows.prior_square(), self.windows.mixed(whole, self.pull) * 2.0]
+        for pool in self.pools:
+            own = pool.low_orders()
+            found += [pool.prior_square(), self._low(own, own)]
+            others = [*whole.low_orders(), *windows, *effects]
+            found += [self._low(own, other) * 2.0 for other in others]
+        return found
+
+    def _low(self, one: LowOrders, two: LowOrders) -> Squares:
+        return low_squares(one, two, self.pull, self.axes)
 
     def _prior_square(self, averaged: tuple[int, ...]) -> float:
         """Prior expectation of the mean square of f averaged over some variables."""
@@ -333,8 +383,19 @@ class Decomposition:
         return np.asarray(mean[:, :, at[:, np.newaxis], at])
 
 
-def _sizes(kernel: Kernel) -> list[int]:
-    sizes = dict.fromkeys(range(sum(len(part.variables) for part in kernel.parts)), 1)
-    for part in kernel.parts:
-        sizes.update(dict.fromkeys(part.variables.tolist(), part.size))
-    return list(sizes.values())
+def variances(parts: Sequence[Decomposition]) -> Squares:
+    """E[Var_x f], averaged over posteriors that count alike, and what each variable has of it: all
+    parts that it is in.
+
+    Windows are held from one posterior to the next (`explanatory.py`), and what they have with one
+    another is what takes longest: it is worked out once, for the sum of the weights of all.
+    """
+    found = [part.partial_variance() for part in parts]
+    shared: dict[int, tuple[Stack, Floats]] = {}
+    for part in parts:
+        if part.windows is not None:
+            stack, weight = part.windows.stack, part.windows.amplitude**2 * part.pull
+            _, before = shared.get(id(stack), (stack, 0.0))
+            shared[id(stack)] = stack, before + weight
+    found += [stack.squares(weight) for stack, weight in shared.values()]
+    return sum(found[1:], found[0]) * (1.0 / len(parts))

@@ -26,7 +26,7 @@ from mercbo.arrays import Floats, Rows
 from mercbo.domain.variables import Point, Value
 from mercbo.drawing.surrogate import Units
 from mercbo.errors import SettingError, choose
-from mercbo.explaining.anova import Decomposition, Gauss
+from mercbo.explaining.anova import Decomposition, Gauss, variances
 from mercbo.explaining.crossval import CrossValidation, cross_validation
 from mercbo.explaining.mixture import Mixture
 from mercbo.fitting.warp import Warp
@@ -257,12 +257,9 @@ def explain(
     mains = {i: _mixed([part.main(i) for part in parts]) for i in varied}
     looked = parts[0].pairs()
     pairs = _pairs(parts, looked)
-    total = float(np.mean([part.variance() for part in parts]))
-    shares = [
-        _importance((names[i],), mains[i], total,
-                    total - float(np.mean([part.variance((i,)) for part in parts])))
-        for i in varied
-    ]  # fmt: skip
+    squares = variances(parts)
+    total = squares.total
+    shares = [_importance((names[i],), mains[i], total, squares.own[i]) for i in varied]
     pair_shares = [_importance((names[i], names[j]), pairs[i, j], total) for i, j in looked]
     effects = [
         Effect(names[i], *each)

@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows, kron
+from mercbo.explaining.orders import LowOrders
 from mercbo.kernel import Kernel
 
 
@@ -42,6 +43,13 @@ def pairs_of(total: Floats, squares: Floats) -> Floats:
     return 0.5 * (total**2 - squares)
 
 
+def sums_at(kernel: Kernel, rows: Rows, hot: Floats) -> tuple[Floats, Floats]:
+    """S_1 and S_2, rows against one-hot rows."""
+    tables = effect_tables(kernel)
+    one = kernel.sum_tables(tables, rows, hot)
+    return one, pairs_of(one, kernel.sum_tables([table**2 for table in tables], rows, hot))
+
+
 @dataclass(frozen=True)
 class Ridges:
     """The prior B of effects and pairs."""
@@ -59,9 +67,10 @@ class Ridges:
 
     def covariances(self, kernel: Kernel, rows: Rows, hot: Floats) -> tuple[float, Floats, Floats]:
         """That of the constant, of the effects and of the pairs, rows against one-hot rows."""
-        tables = effect_tables(kernel)
-        one = kernel.sum_tables(tables, rows, hot)
-        two = pairs_of(one, kernel.sum_tables([table**2 for table in tables], rows, hot))
+        return self.weighted(*sums_at(kernel, rows, hot))
+
+    def weighted(self, one: Floats, two: Floats) -> tuple[float, Floats, Floats]:
+        """The same from S_1 and S_2."""
         return self.scale, self.scale * self.v * one, self.scale * self.v**2 * two
 
 
@@ -119,6 +128,12 @@ class RidgeParts:
     def _effects_apart(self) -> list[Floats]:
         """(k-1, k-1) of each variable: covariance of the coordinates of its effect."""
         return [b.T @ one @ b for b, one in zip(self.bases, self.effects, strict=True)]
+
+    def low_orders(self) -> LowOrders:
+        """All of B is of order <= 2."""
+        factors, ones = np.concatenate(self._at_data), np.ones(len(self.rows))
+        constant, effects, pairs = (self._weight(order) for order in range(3))
+        return LowOrders(constant * ones, effects * factors, factors, pairs * ones)
 
     def prior_square(self, averaged: tuple[int, ...]) -> float:
         """Prior expectation of the mean square, averaged over some variables."""

@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercbo import Model, Space
-from mercbo.explaining.anova import Decomposition, over, times
+from mercbo import Binary, Categorical, Model, Ordinal, Space
+from mercbo.explaining.anova import Decomposition, over, times, variances
 from mercbo.explaining.explanatory import OpenPosterior
+from mercbo.explaining.orders import Axes
 from mercbo.explaining.ridges import Ridges
-from mercbo.inference import Hyper
+from mercbo.explaining.stacks import Held, Stack
+from mercbo.inference import Data, Hyper, diffusions
+from mercbo.kernels.pooling import Pooling
+from mercbo.kernels.windows import Windows
 from mercbo.posterior import Posterior
 
 MODELS = {
@@ -58,21 +62,41 @@ class Enumerated:
         return float(np.mean(square + np.einsum("cp,pq,cq->c", matrix, self.covariance, matrix)))
 
 
-@pytest.fixture(params=[*MODELS, "ridges"])
+WINDOWS, POOLING = Windows(0.9, 1.5, 0.4), Pooling(0.7, 0.5)
+FURTHER = {
+    "ridges": {},
+    "ridges, windows": {"windows": WINDOWS},
+    "ridges, pooling": {"pooling": POOLING},
+    "ridges, all": {"windows": WINDOWS, "pooling": POOLING},
+}
+# the optimizer's own posteriors
+OWN = {name.removeprefix("ridges, "): terms for name, terms in FURTHER.items() if terms}
+
+
+@pytest.fixture(params=[*MODELS, *OWN, *FURTHER])
 def posterior(small_space, make_data, random_beta, request) -> Posterior:
     data = make_data(small_space, 9)
     hyper = Hyper(random_beta(data.kernel), amplitude=1.7, noise=0.05, mean=0.3)
-    if request.param == "ridges":
-        rough = replace(data, kernel=data.kernel.rougher(0.5))
-        return OpenPosterior(Model(), rough, hyper, Ridges.of(data.kernel, 0.8, 0.4))
-    return Posterior(MODELS[request.param], data, hyper)
+    if request.param not in FURTHER:
+        hyper = replace(hyper, **OWN.get(request.param, {}))
+        return Posterior(MODELS.get(request.param, Model()), data, hyper)
+    return opened(data, replace(hyper, **FURTHER[request.param]))
 
 
-def test_parts_are_those_of_the_enumerated_space(small_space: Space, posterior: Posterior) -> None:
-    parts, every = Decomposition(posterior), Enumerated(small_space, posterior)
+def opened(data: Data, hyper: Hyper) -> OpenPosterior:
+    """That of an explanation, with the further terms of `hyper`."""
+    rough = replace(data, kernel=data.kernel.rougher(0.5))
+    own = diffusions(rough.kernel, hyper)[1:]
+    held = Held(Stack(rough, own, Axes(rough.kernel)), 0.6) if own else None
+    ridges = Ridges.of(data.kernel, 0.8, 0.4)
+    return OpenPosterior(Model(), rough, replace(hyper, windows=None), ridges, held)
+
+
+def check_parts(space: Space, posterior: Posterior) -> None:
+    parts, every = Decomposition(posterior), Enumerated(space, posterior)
     mean, variance = every.moments(())
     assert parts.constant() == pytest.approx((mean[0], variance[0]), rel=1e-8, abs=1e-9)
-    for i in range(len(small_space)):
+    for i in range(len(space)):
         found = parts.main(i)
         mean, variance = every.moments((i,))
         np.testing.assert_allclose(found.mean, mean, atol=1e-9)
@@ -84,13 +108,64 @@ def test_parts_are_those_of_the_enumerated_space(small_space: Space, posterior: 
         np.testing.assert_allclose(found.variance, variance, atol=1e-9)
 
 
+def check_variances(space: Space, posterior: Posterior) -> None:
+    found, every = variances([Decomposition(posterior)]), Enumerated(space, posterior)
+    assert found.total == pytest.approx(every.variance(()), rel=1e-8, abs=1e-9)
+    for i, own in enumerate(found.own):
+        expected = every.variance((i,))
+        assert found.total - own == pytest.approx(expected, rel=1e-8, abs=1e-9)
+
+
+def test_parts_are_those_of_the_enumerated_space(small_space: Space, posterior: Posterior) -> None:
+    check_parts(small_space, posterior)
+
+
 def test_variances_are_those_of_the_enumerated_space(
     small_space: Space, posterior: Posterior
 ) -> None:
-    parts, every = Decomposition(posterior), Enumerated(small_space, posterior)
-    assert parts.variance() == pytest.approx(every.variance(()), rel=1e-8, abs=1e-10)
-    for i in range(len(small_space)):
-        assert parts.variance((i,)) == pytest.approx(every.variance((i,)), rel=1e-8, abs=1e-10)
+    check_variances(small_space, posterior)
+
+
+def test_variances_of_several_posteriors_are_averaged(make_data, random_beta) -> None:
+    """Those of windows are worked out for all of them at once, where they are held."""
+    data = make_data(Space.binary(6), 12)
+    hyper = Hyper(random_beta(data.kernel), 0.7, 0.05, 0.3, windows=WINDOWS)
+    first = opened(data, hyper)
+    assert first.windows is not None
+    other = OpenPosterior(
+        Model(), first.data, replace(first.hyper, amplitude=0.2), first.ridges,
+        replace(first.windows, amplitude=1.4),
+    )  # fmt: skip
+    parts = [Decomposition(each) for each in (first, other, opened(data, hyper))]
+    found, each = variances(parts), [variances([part]) for part in parts]
+    assert found.total == pytest.approx(np.mean([one.total for one in each]), rel=1e-12)
+    np.testing.assert_allclose(found.own, np.mean([one.own for one in each], axis=0), rtol=1e-9)
+    assert each[0].total != pytest.approx(each[1].total, rel=0.01)
+
+
+# Groups of variables that are alike, of every kind that is pooled.
+ALIKE = {
+    "ordered": {**{n: Ordinal([1, 2, 5]) for n in "abc"}, **{n: Binary() for n in "xyz"}},
+    "unordered": {
+        **{n: Categorical([*"pqr"]) for n in "abc"},
+        "x": Categorical([*"uv"]),
+        "y": Binary(),
+    },
+    "coded": {**{n: Categorical([*"ACGT"], encoding="binary") for n in "abc"}, "x": Binary()},
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("terms", [*OWN, *FURTHER])
+def test_like_variables_are_taken_apart_too(name: str, terms: str, make_data, random_beta) -> None:
+    space = Space(ALIKE[name])
+    data = make_data(space, 15)
+    hyper = Hyper(random_beta(data.kernel), amplitude=0.8, noise=0.05, mean=0.3)
+    hyper = replace(hyper, **{**OWN, **FURTHER}[terms])
+    posterior = opened(data, hyper) if terms in FURTHER else Posterior(Model(), data, hyper)
+    assert not posterior.pools or posterior.pools[0].coordinates.count > 0
+    check_parts(space, posterior)
+    check_variances(space, posterior)
 
 
 def test_where_pairs_are_too_many_the_strongest_are_kept(
