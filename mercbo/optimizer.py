@@ -391,8 +391,9 @@ class Optimizer:
     def _asking(self) -> Asking:
         """How points are chosen, given the present history."""
         return Asking(
-            self._tools, self._history, self._model_of_now, self._works, self._streams.asking
-        )
+            self._tools, self._history, self._model_of_now, self._works, self._streams.asking,
+            self._state.answered,
+        )  # fmt: skip
 
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""

@@ -374,6 +374,7 @@ def test_a_file_of_version_1_still_loads(tmp_path):
     assert (opt.failed, opt.pending) == ([Q], [R])
     model = Model(inference="map")  # the default of that version
     assert (opt.repeats, opt.direction, opt.model) == ("never", "maximize", model)
+    assert opt._state.answered == 2  # of 3 asked for, one is pending
     assert opt.ask() == S
     opt.save(path)
     assert snapshot.read(path)["version"] == snapshot.VERSION
