@@ -1,6 +1,7 @@
 """Backends by name and any sampler as a backend."""
 
 import re
+from typing import ClassVar
 
 import dimod
 import numpy as np
@@ -98,7 +99,8 @@ def test_an_answer_that_cannot_be_used_is_an_error_that_changes_nothing(answer):
 
 
 class Raises(dimod.Sampler):
-    parameters = properties = {}
+    parameters: ClassVar[dict[str, object]] = {}
+    properties: ClassVar[dict[str, object]] = {}
 
     def __init__(self, error: Exception) -> None:
         self.error = error
