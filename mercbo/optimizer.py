@@ -436,7 +436,10 @@ class Optimizer:
 
     @alone
     def predict(self, points: object) -> Prediction:
-        """Mean and standard deviation of the objective, without noise, at one or more points."""
+        """Mean and standard deviation of the objective, without noise, at one or more points.
+
+        Where a few results are wild, such as a 1e12 among ordinary ones, any chance of another
+        would drown all else: there it is the median, and half of the width of the middle 68%."""
         self._catch_up()
         refusals.need_results(self._history, "nothing can be predicted")
         rows = self.space.rows(points)
