@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.optimizer import MIXED, as_tuples, make, reloaded, run, score, told
+from support.optimizer import MIXED, as_tuples, make, plain, reloaded, run, score, told
 
 from mercbo import (
     Binary,
@@ -62,11 +62,11 @@ def with_failures() -> Optimizer:
 
 
 SITUATIONS = {
-    "free": lambda: some_results(LARGER),
+    "free": lambda: some_results(LARGER, model=Model()),
     "limited": lambda: some_results(LIMITED),
     "failures": with_failures,
-    "states": lambda: some_results(LARGER, model=Model(inference="hmc")),
-    "order 3": lambda: some_results(LARGER, model=Model(order=3)),
+    "states": lambda: some_results(LARGER, model=plain(inference="hmc")),
+    "order 3": lambda: some_results(LARGER, model=plain(order=3)),
     "repeats": lambda: some_results(MIXED, 12, repeats="allow", acquisition="thompson"),
     "exact": lambda: some_results(MIXED, 8, backend="exhaustive", acquisition="thompson"),
     "before the model": lambda: told(MIXED, [1.0], n_initial=8),

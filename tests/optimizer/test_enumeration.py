@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from support.kinds import linear_score
-from support.optimizer import as_tuples, make
+from support.optimizer import as_tuples, make, plain
 
 from mercbo import (
     AllDifferent,
@@ -164,7 +164,7 @@ def test_every_backend_enumerates(kind, backend):
 
 @pytest.mark.parametrize(
     "model",
-    [Model(order=3), Model(refine=False), pytest.param(Model.paper(), marks=pytest.mark.slow)],
+    [plain(order=3), plain(refine=False), pytest.param(Model.paper(), marks=pytest.mark.slow)],
     ids=["order 3", "no refinement", "paper"],
 )
 @pytest.mark.parametrize("kind", ["permutations", "predicate"])
