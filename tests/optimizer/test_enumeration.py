@@ -137,12 +137,12 @@ SMALL = {
     "catalogue": catalogue(20),
 }
 LARGE = {
-    "cube": lambda: cube(12),
+    "cube": lambda: cube(10),
     "permutations of 6": lambda: permutations(6),
     "2 of 40": lambda: chosen(2, 40),
-    "budget": lambda: budget(6),
+    "budget": lambda: budget(5),
     "predicate": lambda: thirds(8),
-    "catalogue": lambda: catalogue(3000),
+    "catalogue": lambda: catalogue(1000),
 }
 
 

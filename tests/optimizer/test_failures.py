@@ -219,7 +219,7 @@ RULES = {
 
 
 def wasted(space: Space, fails, failures: str, seed: int, evaluations: int) -> int:
-    model = Model(failures=failures, inference="map")  # the quicker one: failures are what counts
+    model = plain(failures=failures)  # the quicker one: failures are what counts
     opt = Optimizer(space, model=model, n_initial=8, seed=seed)
     pull = np.random.default_rng(seed).standard_normal(len(space))
     for _ in range(evaluations):
@@ -235,9 +235,8 @@ def test_learning_wastes_at_most_half_of_the_evaluations():
     for space, fails in RULES.values():
         points = space.sample(4000, rng=np.random.default_rng(0))
         assert 0.25 < np.mean([bool(fails(p)) for p in points]) < 0.55
-        for seed in range(2):
-            learn += wasted(space, fails, "learn", seed, 60)
-            ignore += wasted(space, fails, "ignore", seed, 60)
+        learn += wasted(space, fails, "learn", 0, 50)
+        ignore += wasted(space, fails, "ignore", 0, 50)
     assert learn <= 0.5 * ignore
 
 

@@ -267,20 +267,20 @@ class History:
     inference=st.sampled_from(["map", "hmc"]),
     direction=st.sampled_from(["minimize", "maximize"]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_laws_five_and_six_hold_over_any_history(space, steps, n_initial, inference, direction):
     """Law 5 after each step; and the same steps without looks and reloads ask the same (law 6)."""
     options = {
         "n_initial": n_initial,
-        "model": Model(inference=inference),
+        "model": plain(inference=inference),
         "direction": direction,
     }
     with tempfile.TemporaryDirectory() as folder:
         full = History(make(space, **options), Path(folder))
-        plain = History(make(space, **options), Path(folder))
+        bare = History(make(space, **options), Path(folder))
         for name, *arguments in steps:
             getattr(full, name)(*arguments)
             full.check()
             if name not in ("look", "reload"):
-                getattr(plain, name)(*arguments)
-            assert plain.pending == full.pending
+                getattr(bare, name)(*arguments)
+            assert bare.pending == full.pending
