@@ -22,6 +22,8 @@ from mercbo import (
 )
 from mercbo.linalg import PANEL
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 LARGER = Space(
     {
         **{f"b{i}": Binary() for i in range(6)},

@@ -21,6 +21,8 @@ from mercbo import (
     Space,
 )
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 BACKENDS = {
     "graph-cut": lambda: "graph-cut",
     "cp-sat": lambda: "cp-sat",

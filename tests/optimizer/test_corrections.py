@@ -22,6 +22,8 @@ from mercbo import (
 )
 from mercbo.record import snapshot
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 EVERY = MIXED.points(MIXED.enumerate_rows())
 R, S = {"a": "x", "n": 1}, {"a": "y", "n": 2}
 

@@ -25,6 +25,8 @@ from mercbo import (
 )
 from mercbo.domain.feasible import LISTED, listing
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 
 def bits(n: int) -> dict:
     return {f"x{i}": Binary() for i in range(n)}

@@ -21,6 +21,8 @@ from mercbo import (
     Where,
 )
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 EXACT = ["cp-sat", "exhaustive"]
 LAB = Space(
     {

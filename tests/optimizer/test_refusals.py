@@ -23,6 +23,8 @@ from mercbo import (
     StateError,
 )
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 # -- refusals change nothing -------------------------------------------------------------------
 
 

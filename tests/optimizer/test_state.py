@@ -10,6 +10,8 @@ from support.optimizer import INFERENCES, MIXED, Wrapped, make, plain, reloaded,
 
 from mercbo import Model, Optimizer, StateError
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 # -- save and load -----------------------------------------------------------------------------
 
 

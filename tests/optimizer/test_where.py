@@ -20,6 +20,8 @@ from mercbo import (
 )
 from mercbo.domain import feasible
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 
 def ordered(point: dict) -> bool:
     return point["a"] <= point["b"]
