@@ -52,7 +52,7 @@ def test_a_campaign_breaks_no_rule_and_ends_near_the_best(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
-    printed = run("demo.py", tmp_path)
+    printed = run("demo.py", tmp_path, "--experiments", "26")
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
