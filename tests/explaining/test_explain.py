@@ -116,7 +116,13 @@ def test_warped_results_are_explained_in_the_users_units() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Model(), Model(inference="hmc"), Model.paper()], ids=["map", "hmc", "paper"]
+    "model",
+    [
+        Model(inference="map"),
+        pytest.param(Model(), marks=pytest.mark.slow),
+        pytest.param(Model.paper(), marks=pytest.mark.slow),
+    ],
+    ids=["map", "default", "paper"],
 )
 def test_a_prediction_is_the_sum_of_its_parts(model: Model) -> None:
     opt = Optimizer(SPACE, seed=0, model=model)

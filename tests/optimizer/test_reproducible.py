@@ -90,7 +90,7 @@ def test_looking_leaves_no_trace(inference):
 )
 def test_looking_does_not_change_the_suggestions(inference, backend):
     space = Space({**MIXED.variables, "n": Integer(0, 4), "d": Categorical(["u", "v", "w"])})
-    options = {"n_initial": 5, "model": Model(inference=inference), "backend": backend}
+    options = {"n_initial": 5, "model": plain(inference=inference), "backend": backend}
     looking, asked = make(space, **options), []
     for _ in range(8):
         look(looking)
