@@ -4,6 +4,7 @@ The objective is a made-up screening of a coupling reaction with 8 factors and a
 possible conditions. It has main effects, a few strong interactions and some measurement noise.
 """
 
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -60,19 +61,22 @@ class Reaction:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--experiments", type=int, default=BUDGET)
+    budget = parser.parse_args().experiments
     console = Console()
     reaction = Reaction(seed=7)
     everything = reaction.exact(SPACE.enumerate_rows())
-    console.print(f"{SPACE.size:,} possible conditions, {BUDGET} experiments", highlight=False)
+    console.print(f"{SPACE.size:,} possible conditions, {budget} experiments", highlight=False)
     opt = Optimizer(SPACE, direction="maximize", seed=0)
     columns = [
         TextColumn("experiments"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("best so far {task.fields[best]:.1f} %"),
     ]  # fmt: skip
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=BUDGET, best=0.0)
-        while len(opt.observations) < BUDGET:
-            batch = opt.ask(4)
+        task = progress.add_task("", total=budget, best=0.0)
+        while len(opt.observations) < budget:
+            batch = opt.ask(min(4, budget - len(opt.observations)))
             opt.tell(batch, [reaction.measure(point) for point in batch])
             progress.update(task, advance=len(batch), best=opt.best.value)
     console.print(table_of_best(opt, reaction))
@@ -106,9 +110,9 @@ def table_of_best(opt: Optimizer, reaction: Reaction) -> Table:
 def draw_convergence(opt: Optimizer, everything: np.ndarray) -> None:
     values = [seen.value for seen in opt.observations]
     rng = np.random.default_rng(1)
-    random = rng.choice(everything, size=(RUNS_OF_RANDOM, BUDGET))
+    random = rng.choice(everything, size=(RUNS_OF_RANDOM, len(values)))
     figure, axes = plt.subplots(figsize=(6.4, 3.8), constrained_layout=True)
-    steps = np.arange(1, BUDGET + 1)
+    steps = np.arange(1, len(values) + 1)
     axes.plot(steps, values, ".", color="0.75", label="each experiment")
     axes.plot(steps, np.maximum.accumulate(values), color="C0", lw=2, label="mercbo, best so far")
     axes.plot(

@@ -221,9 +221,13 @@ class Optimizer:
     @alone
     def amend(self, point: object, value: object, *, std: object = None) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
-        failure included; NaN or None makes it a failure."""
+        failure included; NaN or None makes it a failure.
+
+        A point that was told as one of its images, by the symmetries of the space, stands for that
+        one; so it does in `forget`, `cancel` and `retry`."""
         row = refusals.one(self.space, point)
         self._catch_up()  # another process may have told the result
+        row = refusals.meant(self.space, self._state, Event("amend", row)).rows
         refusals.check_event(self.space, self._state, Event("amend", row))
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
@@ -253,6 +257,7 @@ class Optimizer:
         with self._log.turn(self._state.number) as turn:
             self._follow(turn.news)
             event = happened if isinstance(happened, Event) else happened()
+            event = refusals.meant(self.space, self._state, event)
             refusals.check_event(self.space, self._state, event)
             state = self._state.after(event)
             if len(event.rows) > 0:
@@ -391,8 +396,9 @@ class Optimizer:
     def _asking(self) -> Asking:
         """How points are chosen, given the present history."""
         return Asking(
-            self._tools, self._history, self._model_of_now, self._works, self._streams.asking
-        )
+            self._tools, self._history, self._model_of_now, self._works, self._streams.asking,
+            self._state.answered,
+        )  # fmt: skip
 
     def _works(self) -> Works:
         """How likely evaluations are to work, by the present history."""
@@ -430,7 +436,10 @@ class Optimizer:
 
     @alone
     def predict(self, points: object) -> Prediction:
-        """Mean and standard deviation of the objective, without noise, at one or more points."""
+        """Mean and standard deviation of the objective, without noise, at one or more points.
+
+        Where a few results are wild, such as a 1e12 among ordinary ones, any chance of another
+        would drown all else: there it is the median, and half of the width of the middle 68%."""
         self._catch_up()
         refusals.need_results(self._history, "nothing can be predicted")
         rows = self.space.rows(points)

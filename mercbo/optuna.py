@@ -504,6 +504,7 @@ class Record:
             "errors": [None] * len(points),
             "failed": failed,
             "pending": self.taken,
+            "answered": len(points) + len(failed),
         }
 
 

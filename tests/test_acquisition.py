@@ -100,7 +100,8 @@ def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
     space = Space.binary(7)
     hits = 0
     for seed in range(10):
-        opt = told(space, 15, seed=seed, acquisition="thompson", model=Model(trust="none"))
+        model = Model(trust="none", inference="map")
+        opt = told(space, 15, seed=seed, acquisition="thompson", model=model)
         draw = opt.draw()
         rows = space.enumerate_rows()
         unseen = np.array([k not in opt._history.seen(repeats=False) for k in keys(rows)])
@@ -172,7 +173,10 @@ def test_where_rows_are_fewer_than_levels_each_is_looked_at() -> None:
             raise AssertionError("no backend is needed")
 
     for acquisition in ("ei", "thompson"):
-        opt = Optimizer(space, backend=Unwanted(), acquisition=acquisition, n_initial=4, seed=0)
+        opt = Optimizer(
+            space, backend=Unwanted(), acquisition=acquisition, n_initial=4, seed=0,
+            model=Model(inference="map"),
+        )  # fmt: skip
         for _ in range(12):
             point = opt.ask()
             opt.tell(point, (point["a"] - 13) ** 2)

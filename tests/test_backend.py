@@ -92,7 +92,7 @@ def test_a_sampler_without_a_seed_gets_none() -> None:
 @pytest.mark.parametrize("sampler", [dimod.ExactSolver(), dimod.RandomSampler()])
 def test_any_dimod_sampler_serves_as_backend(sampler: dimod.Sampler) -> None:
     opt = Optimizer(Space.binary(6), backend=sampler, seed=0)
-    for _ in range(25):
+    for _ in range(18):
         point = opt.ask()
         opt.tell(point, sum(point.values()))
     assert opt.best.value == 0.0

@@ -61,6 +61,7 @@ def test_nothing_is_left_to_fill_in() -> None:
         assert not re.search(r"@@|TODO|XXX", read(page)), page
 
 
+@pytest.mark.slow
 def test_a_newcomer_can_follow_the_laboratorys_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_quickstart_finds_good_conditions(tmp_path: Path) -> None:
     """The last bit of a processor's arithmetic may lead to another run: of seven, six find 97 %."""
     found = re.search(r"yield (\d+) % \(the best of all is 97 %\)", run("quickstart.py", tmp_path))
@@ -51,7 +52,7 @@ def test_a_campaign_breaks_no_rule_and_ends_near_the_best(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_demo_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
-    printed = run("demo.py", tmp_path)
+    printed = run("demo.py", tmp_path, "--experiments", "26")
     assert "the five best measured designs" in printed
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
@@ -125,7 +126,7 @@ def test_dna_tables_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "line"),
     [
-        ("relaxation", "| labs-10 (1) | 20 |"),
+        pytest.param("relaxation", "| labs-10 (1) | 20 |", marks=pytest.mark.slow),
         pytest.param("orders", "| mercbo-truncated:warp=none:order=2 |", marks=pytest.mark.slow),
         pytest.param("power", "### power-mass-bits (1 run, optimum ", marks=pytest.mark.slow),
         pytest.param("dna_batches", "expected improvement, 4: ", marks=pytest.mark.slow),

@@ -55,35 +55,35 @@ def test_wrong_choices_are_named(settings: dict, message: str) -> None:
         Model.paper(),
         Model(inference="hmc"),
         Model(inference="slice"),
-        Model(posterior="truncated"),
-        Model(weights="hierarchical"),
-        Model(order=1),
-        Model(order=3),
-        Model(refine=False),
+        Model(inference="map", posterior="truncated"),
+        Model(inference="map", weights="hierarchical"),
+        Model(inference="map", order=1),
+        Model(inference="map", order=3),
+        Model(inference="map", refine=False),
     ],
 )
 def test_every_choice_optimises(model: Model) -> None:
-    """Each finds one of the 4 best of 1,024 points of a quadratic in 60 evaluations, in the first
-    run or else in a second one; random points would with probability 0.38."""
-    space = Space.binary(10)
+    """Each finds one of the 2 best of 512 points of a quadratic in 45 evaluations, in the first
+    run or else in a second one; random points would with probability 0.31."""
+    space = Space.binary(9)
     rng = np.random.default_rng(0)
-    main, pairs = 2 * rng.standard_normal(10), rng.standard_normal((10, 10))
+    main, pairs = 2 * rng.standard_normal(9), rng.standard_normal((9, 9))
 
     def value(row: np.ndarray) -> float:
         spin = 1 - 2 * row
         return float(spin @ main + spin @ pairs @ spin)
 
-    fourth = sorted(value(row) for row in space.enumerate_rows())[3]
+    second = sorted(value(row) for row in space.enumerate_rows())[1]
     found = []
     for seed in (1, 2):
         opt = Optimizer(space, model=model, seed=seed)
-        for _ in range(60):
+        for _ in range(45):
             point = opt.ask()
             opt.tell(point, value(space.rows(point)[0]))
+            if opt.best.value <= second + 1e-9:
+                return
         found.append(opt.best.value)
-        if found[-1] <= fourth + 1e-9:
-            return
-    pytest.fail(f"the best values {found} are above the fourth lowest, {fourth}")
+    pytest.fail(f"the best values {found} are above the second lowest, {second}")
 
 
 # -- results that are hard on a model ----------------------------------------------------------
@@ -141,12 +141,8 @@ def told(hardship: str, **options: object) -> Optimizer:
 def test_a_hardship_leaves_predictions_finite_and_suggestions_new(hardship: str) -> None:
     opt = told(hardship)
     seen = {tuple(row) for row in opt._history.rows.tolist()}
-    for _ in range(2):
-        point = opt.ask()
-        row = tuple(HARD.rows(point)[0].tolist())
-        assert row not in seen
-        seen.add(row)
-        opt.tell(point, opt.observations[-1].value)
+    point = opt.ask()
+    assert tuple(HARD.rows(point)[0].tolist()) not in seen
     found = opt.predict(HARD.points(ROWS))
     assert np.isfinite(found.mean).all()
     assert np.isfinite(found.std).all()

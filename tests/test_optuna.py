@@ -32,6 +32,9 @@ from mercbo.optuna import MercboSampler, Record, axis_of, decompose
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
+# The model that is fitted soonest: what is tested is the way to it and back.
+PLAIN = Model(inference="map", warp="none")
+
 
 @pytest.mark.slow
 class TestOptunasSuite(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
@@ -40,7 +43,7 @@ class TestOptunasSuite(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnly
 
     @pytest.fixture
     def sampler(self) -> Callable[[], optuna.samplers.BaseSampler]:
-        return lambda: MercboSampler(seed=0)
+        return lambda: MercboSampler(seed=0, model=PLAIN)
 
 
 SPACE: dict[str, BaseDistribution] = {
@@ -70,7 +73,7 @@ def points(study: optuna.Study) -> list[tuple[Any, ...]]:
 
 
 def sampler(**settings: Any) -> MercboSampler:
-    return MercboSampler(**{"seed": 0, **settings})
+    return MercboSampler(**{"seed": 0, "model": PLAIN, **settings})
 
 
 # -- axes --------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ def test_an_equal_choice_counts_as_the_first() -> None:
 
 
 def test_a_maximum_is_found() -> None:
-    study = optuna.create_study(sampler=sampler(), direction="maximize")
+    study = optuna.create_study(sampler=sampler(model=None), direction="maximize")
     study.optimize(objective, n_trials=14)
     assert study.best_value == 21
 
@@ -466,7 +469,7 @@ def test_a_branch_that_always_fails_is_left_alone() -> None:
             return 5.0 + abs(trial.suggest_int("slope", 0, 10) - 4)
         return float(trial.suggest_int("depth", 0, 10))
 
-    study = optuna.create_study(sampler=MercboSampler(seed=0))
+    study = optuna.create_study(sampler=sampler())
     study.optimize(objective, n_trials=40, catch=(ValueError,))
     failed = [t for t in study.trials if t.state == optuna.trial.TrialState.FAIL]
     assert len(failed) < 13  # a third, as by chance

@@ -49,6 +49,7 @@ class Asking:
     surrogate: Callable[[], Surrogate]
     works: Callable[[], Works]
     stream: Callable[[int], np.random.Generator]  # of a point, by its number in the run
+    answered: int  # results and failures that were asked for
 
     def choose(
         self,
@@ -294,8 +295,8 @@ class Batch:
         changes = history.rows.shape[1]
         if asking.tools.model.failures == "learn":
             failed = history.stack(history.failed)
-            answered = self.number - len(self.rows) - len(history.pending)
-            changes = radius(history.rows, failed, asking.tools.n_initial, answered=answered)
+            designed, answered = asking.tools.n_initial, asking.answered
+            changes = radius(history.rows, failed, designed, answered=answered)
         if changes < history.rows.shape[1]:
             log.debug("most points fail: draws are minimised within %d changes", changes)
             return Trust.within(changes, centres[0], asking.tools.kernel)

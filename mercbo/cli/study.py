@@ -154,7 +154,8 @@ def _from_table(
         if column.variable is None:
             out.say(f"{column.name}: left out, it {column.remark}")
     out.say(f"{written}: the space, to look at and to edit")
-    out.say(counted(len(reading.good), "past result") + " loaded")
+    failed = sum(result.value is None for result in reading.good)
+    out.say(f"{counted(len(reading.good), 'past result')} loaded{_among(failed)}")
     return made, len(reading.good)
 
 
@@ -314,6 +315,7 @@ def _tell(
     out.give({
         "told": len(kept), "failed": failed, "without_result": len(reading.empty),
         "controls": len(reading.controls), "told_before": len(reading.again),
+        "failed_but_has_result": len(reading.outdone),
         "remarks": list(reading.remarks),
         "problems": [{"line": p.line, "where": p.where, "message": p.message}
                      for p in reading.problems],
@@ -327,7 +329,7 @@ def _tell(
         )
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
-    if reading.again and options.replicates:
+    if reading.again and options.replicates and not options.again:
         out.say("rows told before were passed over; --replicates stores them once more")
     if reading.problems:
         raise typer.Exit(PARTLY)
@@ -366,13 +368,12 @@ def _list(out: Output, listed: Sequence[object], what: str) -> None:
 
 
 def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
-    parts = [counted(kept, "result") + " stored"]
-    if failed:
-        parts[0] += f" ({counted(failed, 'failure')} among them)"
+    parts = [f"{counted(kept, 'result')} stored{_among(failed)}"]
     for lines, what in (
         (reading.empty, "without a result yet"),
         (reading.controls, "of controls"),
         (reading.again, "told before"),
+        (reading.outdone, "that failed where the design has a result"),
     ):
         if lines:
             parts.append(f"{counted(len(lines), 'row')} {what}")
@@ -380,6 +381,10 @@ def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
     if len(optimizer.observations):
         parts.append(f"best so far {optimizer.best_observed.value:g}")
     return "; ".join([*parts, f"{len(optimizer.pending)} pending"])
+
+
+def _among(failed: int) -> str:
+    return f" ({counted(failed, 'failure')} among them)" if failed else ""
 
 
 @app.command()

@@ -266,6 +266,11 @@ class Warp:
         centre = y @ weights
         return centre, np.sqrt(((y - centre[:, np.newaxis]) ** 2) @ weights)
 
+    def middle(self, mean: Floats, sd: Floats) -> tuple[Floats, Floats]:
+        """Median of y, and half of the width from a standard deviation below to one above."""
+        below, above = self.inverse(mean - sd), self.inverse(mean + sd)
+        return self.inverse(mean), np.asarray((above - below) / 2)
+
 
 def parsed(name: str) -> tuple[str, float]:
     """Family and shape.

@@ -61,10 +61,12 @@ class Reading:
 
     good: tuple[Result, ...]
     problems: tuple[Problem, ...]
-    # lines without a result, of controls, and of results that the study has already
+    # lines without a result, of controls, of results that the study has already, and of failures
+    # that say nothing, since their design has a result
     empty: tuple[int, ...] = ()
     controls: tuple[int, ...] = ()
     again: tuple[int, ...] = ()
+    outdone: tuple[int, ...] = ()
     # what was understood although it is not what a value is called
     remarks: tuple[str, ...] = ()
 
@@ -81,7 +83,7 @@ class Options:
         Whether a design may come again, with another result.
     again
         Whether a result that the study has already is one more; else it is passed over, so that a
-        table may be given twice.
+        table may be given twice. A failure never is: a design has failed or has not.
     empty
         "skip": a row without a result has none yet. "failed": it failed.
     """
@@ -120,7 +122,8 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
         row = design_of(table, line, space, wrong, changed)
         value, std = _result(table, line, options, wrong)
         if not wrong and row is not None:
-            if not options.again and _is_told(left.get(key(row), []), value, options):
+            once = not options.again or value is None
+            if once and _is_told(left.get(key(row), []), value, options):
                 found["again"].append(line.number)
                 continue
             wrong += _refused(table, line, row, value, space, known, first, options)
@@ -131,11 +134,35 @@ def read_results(table: Table, space: Space, known: Known, options: Options) -> 
         else:
             cells = {c: line.cells[c] for c in extra if not is_empty(line.cells[c])}
             good.append(Result(line.number, row, value, std, cells))
-    lines = {name: tuple(numbers) for name, numbers in found.items()}
+    kept, outdone = _without_outdone(good, known)
+    kept, repeated = _without_repeated(kept)
+    found["again"] += repeated
+    lines = {name: tuple(sorted(numbers)) for name, numbers in found.items()}
     return Reading(
-        tuple(good), tuple(problems), lines["empty"], lines["controls"], lines["again"],
-        changed.remarks(),
+        tuple(kept), tuple(problems), lines["empty"], lines["controls"], lines["again"],
+        tuple(outdone), changed.remarks(),
     )  # fmt: skip
+
+
+def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], list[int]]:
+    """Without the failures of designs that have a result, in the study or in the table, and the
+    lines of these; one that is pending is told all the same, so that it is pending no more."""
+    worked = {key(result.row) for result in good if result.value is not None}
+    for design, values in known.told.items():
+        if values != [None] and design not in known.pending:
+            worked.add(design)
+    outdone = [r.line for r in good if r.value is None and key(r.row) in worked]
+    return [result for result in good if result.line not in set(outdone)], outdone
+
+
+def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
+    """Without all but the first failure of each design, and the lines of the others."""
+    first: dict[bytes, int] = {}
+    for result in good:
+        if result.value is None:
+            first.setdefault(key(result.row), result.line)
+    repeated = [r.line for r in good if r.value is None and first[key(r.row)] != r.line]
+    return [result for result in good if result.line not in set(repeated)], repeated
 
 
 def check_variables(table: Table, space: Space) -> None:

@@ -2,7 +2,8 @@
 
 Files are not trusted: at most a megabyte, no anchors, aliases or tags in YAML (with them a few
 lines can stand for gigabytes), no name twice, no deep nesting. Scalars are those of YAML 1.2, so
-that NO is a text and not "false", and 1:10 a ratio and not a number of seconds.
+that NO is a text and not "false", and 1:10 a ratio and not a number of seconds; numbers such as 007
+are refused, as in TOML and JSON.
 """
 
 from __future__ import annotations
@@ -184,9 +185,22 @@ def _loader() -> Any:
         whole = re.compile(f"(?:{pattern})$")
         starts = [*first.replace("\0", ""), *([""] if "\0" in first else [])]
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", whole, starts)
-    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(_plain(node)))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(_plain(node)))
     return Loader
+
+
+def _plain(node: Any) -> str:
+    """The text of a number; one that begins with zeros may be a code, whose zeros would be lost, or
+    octal, as YAML 1.1 has it. JSON and TOML have no such numbers."""
+    text: str = node.value
+    if re.match(r"[-+]?0[0-9]", text):
+        number = re.sub(r"^([-+]?)0+(?=[0-9])", r"\1", text)
+        raise SpaceError(
+            f"line {node.start_mark.line + 1}: {text} begins with 0; write '{text}' where the text "
+            f"is meant, {number} where the number is"
+        )
+    return text
 
 
 # -- the schema --------------------------------------------------------------------------------

@@ -140,6 +140,8 @@ class State:
     fresh: bool = False
     # events applied so far
     number: int = 0
+    # results and failures that were asked for, of those in the history
+    answered: int = 0
 
     def refuses(self, event: Event) -> tuple[Mask, str]:
         """Which points the event cannot happen to, and why."""
@@ -178,12 +180,20 @@ class State:
         number = self.number + 1
         if event.kind == "ask":
             fit = self.committed if event.fit is None else event.fit
-            return State(history, self.asked + len(event.rows), fit, event.fresh, number)
+            asked = self.asked + len(event.rows)
+            return State(history, asked, fit, event.fresh, number, self.answered)
         lost = event.kind in CORRECTIONS and not same
         committed = None if lost else self.committed
-        return replace(
-            self, history=history, committed=committed, fresh=self.fresh and same, number=number
-        )
+        fresh, answered = self.fresh and same, self._answered(event, history)
+        return State(history, self.asked, committed, fresh, number, answered)
+
+    def _answered(self, event: Event, history: History) -> int:
+        """How many of the results and failures in the history after an event were asked for: those
+        that pending points have been told of, less those that are taken back. Which of them these
+        were is not kept, but they are no more than there are."""
+        told = event.kind in ("tell", "fail")
+        now = len(self.history.pending) - len(history.pending) if told else 0
+        return min(self.answered + now, len(history) + len(history.failed))
 
 
 def _step(history: History, event: Event) -> History:

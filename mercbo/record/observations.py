@@ -22,7 +22,8 @@ class Observation:
 
 
 class Prediction(NamedTuple):
-    """Mean and standard deviation of the noise-free objective, in the user's units."""
+    """Mean and standard deviation of the noise-free objective, in the user's units; among wild
+    results the median and half of the width of the middle 68% (`Optimizer.predict`)."""
 
     mean: Floats
     std: Floats

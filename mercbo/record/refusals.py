@@ -6,6 +6,7 @@ says what came and what was wanted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,26 @@ def check_event(space: Space, state: State, event: Event) -> None:
         where = f"point {number}: " if len(event.rows) > 1 else ""
         point = space.points(event.rows[number : number + 1])[0]
         raise PointError(f"{where}{point} {complaint}")
+
+
+def meant(space: Space, state: State, event: Event) -> Event:
+    """The event at the points that it can happen to: in place of one that it cannot, the image of
+    it, by the symmetries of the space, that it can."""
+    refused, complaint = state.refuses(event)
+    if space.group.is_trivial or not refused.any():
+        return event
+    rows = event.rows.copy()
+    for number in np.flatnonzero(refused).tolist():
+        images = space.group.orbits(rows[number : number + 1])
+        fine = images[~state.refuses(replace(event, rows=images))[0]]
+        if len(fine) > 1:
+            point, *others = space.points(np.concatenate([rows[number : number + 1], fine]))
+            raise PointError(
+                f"{point} {complaint}, and it may stand for any of its images {others}; name one"
+            )
+        if len(fine) == 1:
+            rows[number] = fine[0]
+    return replace(event, rows=rows)
 
 
 # -- asks --------------------------------------------------------------------------------------

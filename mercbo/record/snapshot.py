@@ -29,11 +29,12 @@ from mercbo.record.results import read_errors, read_values
 from mercbo.space import Predicates, Space
 
 FORMAT = "mercbo run"
-VERSION = 3
+VERSION = 4
 # What older files do not say: version -> entries that came with it.
 SINCE: dict[int, dict[str, Any]] = {
     2: {"repeats": "never", "errors": None, "retries": []},
     3: {"acquisition": "thompson"},
+    4: {"answered": None},
 }
 
 
@@ -68,6 +69,7 @@ def described(
         "n_initial": n_initial,
         "entropy": entropy,
         "asked": state.asked,
+        "answered": state.answered,
         "points": space.points(history.rows),
         "values": history.values.tolist(),
         "errors": [None if np.isnan(e) else e for e in history.errors.tolist()],
@@ -117,7 +119,16 @@ def state_of(described: dict[str, Any], space: Space) -> State:
     asked = whole("asked", described["asked"], least=0)
     whole("entropy", described["entropy"], least=0)  # as a seed it might be None
     fit = Fit.from_dict(described["fit"]) if described["fit"] else None
-    return State(history, asked, fit, bool(described["fresh"]))
+    answered = _answered(described["answered"], asked, history)
+    return State(history, asked, fit, bool(described["fresh"]), answered=answered)
+
+
+def _answered(said: object, asked: int, history: History) -> int:
+    """How many results and failures were asked for; older files do not say, and what was asked for
+    and is not pending was told, but for what was cancelled."""
+    if said is not None:
+        return whole("answered", said, least=0)
+    return min(max(asked - len(history.pending), 0), len(history) + len(history.failed))
 
 
 @contextmanager

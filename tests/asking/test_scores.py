@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercbo import AtMost, Categorical, Integer, Optimizer, Point, SettingError, Space
+from mercbo import AtMost, Categorical, Integer, Model, Optimizer, Point, SettingError, Space
 from mercbo.asking.scores import ACQUISITIONS, SCORES
 
 SPACE = Space({"c": Categorical(list("xyz")), "i": Integer(0, 3), **Space.binary(3).variables})
 NAMES = sorted(SCORES)
+# several states, as the default has them, and no search for terms or warps
+MODEL = Model(inference="hmc", warp="none")
 
 
 def cost(point: Point) -> float:
@@ -20,7 +22,7 @@ def cost(point: Point) -> float:
 
 
 def told(name: str, count: int = 10, space: Space = SPACE) -> Optimizer:
-    opt = Optimizer(space, acquisition=name, n_initial=5, seed=0)
+    opt = Optimizer(space, acquisition=name, n_initial=5, seed=0, model=MODEL)
     points = space.sample(count, rng=np.random.default_rng(5))
     opt.tell(points, [cost(point) for point in points])
     return opt
@@ -53,7 +55,8 @@ def test_the_suggestion_has_the_lowest_score_of_all_that_are_new(name: str) -> N
 def test_no_point_comes_twice_and_none_breaks_a_constraint(name: str) -> None:
     bits = Space.binary(5)
     space = Space(bits.variables, constraints=[AtMost(2, [(name, 1) for name in bits.names])])
-    opt = Optimizer(space, acquisition=name, n_initial=4, seed=1)
+    model = Model(inference="map", warp="none")
+    opt = Optimizer(space, acquisition=name, n_initial=4, seed=1, model=model)
     asked: list[Point] = []
     feasible = len(space.enumerate_rows())
     for _ in range(feasible):

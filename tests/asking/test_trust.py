@@ -213,6 +213,24 @@ def test_an_optimizer_says_which_results_it_asked_for(caplog: pytest.LogCaptureF
     assert not [line for line in caplog.messages if line.startswith("most points fail")]
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+def test_what_was_cancelled_was_not_answered(
+    reopened: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody told what works, and all that was asked for and tried has failed."""
+    space = Space({f"s{i}": Categorical(range(20)) for i in range(8)})
+    opt = Optimizer(space, seed=0, n_initial=16, acquisition="thompson")
+    points = space.points(np.repeat(np.arange(20)[:, np.newaxis], 8, axis=1))
+    opt.cancel(opt.ask(20))
+    opt.tell(points[:16], [float(i) for i in range(16)])
+    for point in points[16:]:
+        opt.tell(opt.ask(fixed=point), None)
+    opt = Optimizer.from_dict(opt.to_dict()) if reopened else opt
+    with caplog.at_level("DEBUG", "mercbo.asking.choice"):
+        opt.ask()
+    assert [line for line in caplog.messages if line.startswith("most points fail")]
+
+
 def test_nearest_counts_the_variables_that_differ() -> None:
     rng = np.random.default_rng(0)
     rows, others = rng.integers(0, 3, (7, 5)), rng.integers(0, 3, (4, 5))

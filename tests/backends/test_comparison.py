@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import dimod
@@ -19,6 +20,7 @@ SAMPLERS = {
 }
 
 
+@cache
 def draw_of(space: Space, seed: int) -> Any:
     opt = Optimizer(space, seed=seed)
     rng = np.random.default_rng(seed)

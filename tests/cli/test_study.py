@@ -162,6 +162,33 @@ def test_a_table_may_be_imported_again_with_more_in_it(made) -> None:
     assert made("status", "s.db", "--json").json["results"] == 7
 
 
+def test_failures_are_counted_as_the_study_has_them(made) -> None:
+    rows = [
+        "THF,40,2,1,failed", "THF,40,2,1,failed",  # one failure
+        "DMSO,20,1,0,5", "DMSO,20,1,0,failed",  # none, whichever comes first
+        "DMSO,40,1,0,failed", "DMSO,40,1,0,6",
+    ]  # fmt: skip
+    said = made("import", "s.db", past(*rows)).stdout
+    assert "3 results stored (1 failure among them); 1 row told before; 2 rows that failed" in said
+    status = made("status", "s.db", "--json").json
+    assert (status["results"], status["failed"]) == (2, 1)
+    for options in ([], ["--replicates"]):  # of failures there are no replicates
+        failures = past(rows[0], rows[3], rows[4])
+        again = made("import", "s.db", failures, *options, "--json").json
+        assert (again["told"], again["failed"]) == (0, 0)
+        assert (again["told_before"], again["failed_but_has_result"]) == (1, 2)
+    assert made("status", "s.db", "--json").json == status
+    # what has failed and then works has failed no more
+    assert made("import", "s.db", past("THF,40,2,1,7"), "--json").json["told"] == 1
+    assert made("status", "s.db", "--json").json["failed"] == 0
+
+
+def test_past_failures_are_counted(run) -> None:
+    rows = ["DMSO,20,1,0,5", "THF,40,2,1,failed", "water,20,1,1,3"]
+    said = run("init", "s.db", "--from", past(*rows), "--target", "yield").stdout
+    assert "3 past results loaded (1 failure among them)" in said
+
+
 def test_replicates_may_be_told_with_an_equal_result(made) -> None:
     made("import", "s.db", past("DMSO,20,1,0,5"))
     assert "1 result stored" in made("tell", "s.db", "past.csv", "--replicates").stdout

@@ -73,7 +73,7 @@ def test_constraints_together_mean_all_of_them(pair):
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(constrained_spaces(most=5, points=600))
 def test_constraints_together_mean_all_of_them_on_many_spaces(pair):
     space, meaning = pair

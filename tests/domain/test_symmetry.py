@@ -19,6 +19,7 @@ from mercbo import (
     Optimizer,
     Ordinal,
     Permutation,
+    PointError,
     Reversal,
     ReverseComplement,
     SettingError,
@@ -254,6 +255,31 @@ def test_the_image_of_a_pending_point_answers_for_it(value: float | None, tmp_pa
     asked = opt.ask(5)
     assert orbit.isdisjoint(map(key, space.rows(asked)))
     assert Optimizer.open(url).pending == [third, *asked]
+
+
+def test_corrections_find_the_image_that_was_told() -> None:
+    opt = Optimizer(Space.binary(4, symmetries=[Flip()]), seed=0)
+    opt.tell([[0, 0, 0, 1], [0, 1, 0, 1]], [1.0, None])
+    opt.amend([1, 1, 1, 0], 3.0)
+    assert [(*o.point.values(), o.value) for o in opt.observations] == [(0, 0, 0, 1, 3.0)]
+    opt.retry([[1, 0, 1, 0]])
+    assert opt.failed == []
+    assert tuple(opt.ask().values()) == (0, 1, 0, 1)
+    opt.cancel([1, 0, 1, 0])
+    assert opt.pending == []
+    opt.forget([1, 1, 1, 0])
+    assert opt.observations == []
+    with pytest.raises(PointError, match="has no result to amend"):
+        opt.amend([1, 1, 1, 0], 2.0)
+
+
+def test_corrections_of_one_of_several_images_are_refused() -> None:
+    opt = Optimizer(Space.binary(4, symmetries=[CyclicShift()]), seed=0)
+    opt.tell([[0, 0, 0, 1], [0, 0, 1, 0]], [1.0, 2.0])
+    with pytest.raises(PointError, match=r"has no result to amend.*any of its images.*name one"):
+        opt.amend([0, 1, 0, 0], 3.0)
+    opt.amend([0, 0, 1, 0], 3.0)  # told as it stands, so that it is the one meant
+    assert [o.value for o in opt.observations] == [1.0, 3.0]
 
 
 def test_predictions_are_equal_on_images_and_a_run_goes_on_from_a_file(tmp_path) -> None:

@@ -30,6 +30,8 @@ from mercbo.inference import Data, Fit, fit_map, log_density
 from mercbo.kernel import Kernel
 
 STAGES = 12
+# the first tells in the fast part
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 
 some_kinds = pytest.mark.parametrize(
     "kinds", [(WINDOWS,), (POOLING,), KINDS], ids=["windows", "pooling", "all"]
@@ -164,7 +166,7 @@ def test_without_terms_the_density_is_the_plain_one(make_data) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_windows_are_found_where_neighbours_act_together(seed: int) -> None:
     """And what was not measured is predicted with at most half the squared error."""
     cost = chain(seed)
@@ -185,7 +187,7 @@ def _error(cost, data: Data, fit: Fit) -> float:
     return float(((mean - wanted) ** 2).mean())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_pooling_is_found_where_like_variables_do_alike(seed: int) -> None:
     """From few results, and points far from all of them are predicted well by it."""
     cost = alike(seed)
@@ -204,14 +206,21 @@ def test_both_are_found_where_there_are_both() -> None:
 
 
 @pytest.mark.parametrize("function", [scattered, dense])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_changes_where_they_do_not(seed: int, function) -> None:
     data = results(function(seed), 60, seed)
     plain = fit_map(data, None)
     assert with_structure(data, plain, None) is plain
 
 
-@pytest.mark.parametrize("model", [Model(warp="none"), Model(warp="none", inference="map")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Model(warp="none", inference="map"),
+        pytest.param(Model(warp="none"), marks=pytest.mark.slow),
+    ],
+    ids=["map", "auto"],
+)
 def test_an_old_fit_does_not_speak_for_windows(model: Model, monkeypatch) -> None:
     """A wild result changes the scale of all others, and the fit without windows is from before.
     That it came is no reason to look for windows either."""
@@ -379,7 +388,7 @@ def test_a_batch_is_the_same_with_workers(function, found) -> None:
     assert found(alone) is not None
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_the_warp_is_chosen_together_with_pooling(seed: int) -> None:
     """A square of a count is skewed, so a logarithm fits it better alone; pooled it is quadratic as
     it is, and the first suggestion is as good as any."""

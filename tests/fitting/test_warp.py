@@ -65,6 +65,18 @@ def test_moments_stay_finite_far_from_the_data(name: str, y: np.ndarray) -> None
     assert np.isfinite(moments).all()
 
 
+@pytest.mark.parametrize("name", [None, *NAMES])
+def test_the_middle_is_that_of_samples(name: str | None) -> None:
+    warp = Warp.of(name, Y)
+    mean, sd = np.array([0.2, -0.5]), np.array([0.5, 0.1])
+    draws = warp.inverse(mean + sd * np.random.default_rng(1).standard_normal((100_000, 2)))
+    median, half = warp.middle(mean, sd)
+    # a share of that many draws has a standard deviation of at most 0.0016
+    np.testing.assert_allclose((draws <= median).mean(axis=0), 0.5, atol=4 * 0.0016)
+    within = (draws > warp.inverse(mean - sd)) & (draws <= warp.inverse(mean - sd) + 2 * half)
+    np.testing.assert_allclose(within.mean(axis=0), 0.6827, atol=4 * 0.0016)
+
+
 def test_results_that_are_mostly_the_same_are_left_alone() -> None:
     for name in NAMES:
         assert Warp.of(name, np.array([0.0, 0.0, 0.0, 0.0, 5.0])) == IDENTITY

@@ -174,7 +174,8 @@ def test_the_trust_region_is_wider_where_what_is_pooled_reaches_far(make_data) -
     assert far
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_it_finds_what_is_best_taken_everywhere(seed: int) -> None:
     """A discount makes the use of one treatment at all stations best: a mixture is worse than
     either of two, and changing one station at a time from one to the other only costs. 15 random

@@ -172,6 +172,21 @@ def test_hostile_files_are_refused(name: str, text: str, complaint: str, tmp_pat
         read_space(file)
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("007", "7"), ("-08", "-8"), ("00", "0"), ("00.5", "0.5"), ("+01", "+1")],
+)
+def test_a_number_that_begins_with_zeros_is_refused(written: str, number: str) -> None:
+    with pytest.raises(SpaceError, match="line 2: ") as caught:
+        parse(f"variables:\n  code: [{written}, 12]\n", ".yaml")
+    assert f"write '{written}' where the text is meant, {number} where" in str(caught.value)
+
+
+def test_zeros_in_quotes_are_kept_and_those_of_numbers_are_numbers() -> None:
+    read = parse("a: ['007', 0, 0.5, -0.25, 1e-05, 10]", ".yaml")
+    assert read == {"a": ["007", 0, 0.5, -0.25, 1e-05, 10]}
+
+
 def test_files_that_are_not_there_or_no_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpaceError, match="No such file"):
         read_space(tmp_path / "none.yaml")

@@ -1,6 +1,7 @@
 """Backends by name and any sampler as a backend."""
 
 import re
+from typing import ClassVar
 
 import dimod
 import numpy as np
@@ -95,6 +96,31 @@ def test_an_answer_that_cannot_be_used_is_an_error_that_changes_nothing(answer):
     with pytest.raises(BackendError, match="Answers"):
         opt.ask()
     assert opt.to_dict() == before
+
+
+class Raises(dimod.Sampler):
+    parameters: ClassVar[dict[str, object]] = {}
+    properties: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def sample(self, bqm, **_):  # noqa: ARG002
+        raise self.error
+
+
+def test_a_refusal_names_the_backend_and_keeps_its_error():
+    refusal = ValueError("no more than 12 spins")
+    opt = told(MIXED, [1.0, 2.0, 3.0], backend=Raises(refusal))
+    with pytest.raises(BackendError, match="Raises refused the model: no more than 12") as caught:
+        opt.ask()
+    assert caught.value.__cause__ is refusal
+    # any other error is a fault, and no refusal
+    fault = TypeError("unsupported operand")
+    opt = told(MIXED, [1.0, 2.0, 3.0], backend=Raises(fault))
+    with pytest.raises(TypeError) as raised:
+        opt.ask()
+    assert raised.value is fault
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from support.kinds import linear_score
-from support.optimizer import as_tuples, make
+from support.optimizer import as_tuples, make, plain
 
 from mercbo import (
     AllDifferent,
@@ -24,6 +24,8 @@ from mercbo import (
     Where,
 )
 from mercbo.domain.feasible import LISTED, listing
+
+pytestmark = pytest.mark.usefixtures("poor_fits")
 
 
 def bits(n: int) -> dict:
@@ -137,12 +139,12 @@ SMALL = {
     "catalogue": catalogue(20),
 }
 LARGE = {
-    "cube": lambda: cube(12),
-    "permutations of 6": lambda: permutations(6),
-    "2 of 40": lambda: chosen(2, 40),
-    "budget": lambda: budget(6),
+    "cube": lambda: cube(9),
+    "permutations of 5": lambda: permutations(5),
+    "2 of 30": lambda: chosen(2, 30),
+    "budget": lambda: budget(4),
     "predicate": lambda: thirds(8),
-    "catalogue": lambda: catalogue(3000),
+    "catalogue": lambda: catalogue(600),
 }
 
 
@@ -164,7 +166,7 @@ def test_every_backend_enumerates(kind, backend):
 
 @pytest.mark.parametrize(
     "model",
-    [Model(order=3), Model(refine=False), pytest.param(Model.paper(), marks=pytest.mark.slow)],
+    [plain(order=3), plain(refine=False), pytest.param(Model.paper(), marks=pytest.mark.slow)],
     ids=["order 3", "no refinement", "paper"],
 )
 @pytest.mark.parametrize("kind", ["permutations", "predicate"])
@@ -206,4 +208,4 @@ def test_a_space_of_few_points_too_large_to_list_is_exhausted_by_proof():
 @pytest.mark.parametrize("kind", LARGE)
 def test_a_large_space_is_enumerated(kind):
     space, wanted = LARGE[kind]()
-    exhaust(make(space, n_initial=10), wanted, told=30, batch=200)
+    exhaust(make(space, n_initial=10), wanted, told=20, batch=100)

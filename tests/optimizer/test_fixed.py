@@ -4,7 +4,7 @@ import re
 
 import pytest
 from support.kinds import linear_score
-from support.optimizer import MIXED, as_tuples, make, reloaded, run
+from support.optimizer import MIXED, as_tuples, make, plain, reloaded, run
 
 from mercbo import (
     AllDifferent,
@@ -20,6 +20,8 @@ from mercbo import (
     SpaceExhausted,
     Where,
 )
+
+pytestmark = pytest.mark.usefixtures("poor_fits")
 
 EXACT = ["cp-sat", "exhaustive"]
 LAB = Space(
@@ -55,7 +57,7 @@ def test_all_that_is_asked_for_has_the_fixed_values(fixed, before, backend):
     assert opt.pending == asked
 
 
-@pytest.mark.parametrize("model", [Model(order=3), Model(refine=False)], ids=str)
+@pytest.mark.parametrize("model", [plain(order=3), plain(refine=False), Model()], ids=str)
 def test_every_model_takes_fixed_values(model):
     opt = make(LAB, model=model)
     run(opt, 4)
@@ -196,7 +198,6 @@ def test_only_the_constraints_in_the_way_are_named():
 )
 def test_what_cannot_be_fixed_is_refused_and_changes_nothing(fixed, message):
     opt = make(LAB)
-    run(opt, 4)
     before = opt.to_dict()
     with pytest.raises(PointError, match=re.escape(message)):
         opt.ask(2, fixed=fixed)

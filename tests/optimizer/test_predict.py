@@ -91,6 +91,21 @@ def test_predictions_count_the_doubt_about_the_hyper_parameters():
     np.testing.assert_allclose(mean, values.mean() + values.std() * means.mean(axis=0), **rounding)
 
 
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_predictions_beside_a_wild_result_are_about_ordinary_ones(direction):
+    space = Space.binary(10)
+    rows = np.random.default_rng(0).permutation(space.enumerate_rows())[:160]
+    points, bits = space.points(rows), 2.0 * rows - 1
+    values = bits @ np.arange(1.0, 11.0) / 4 + bits[:, 0] * bits[:, 3]
+    sign = 1.0 if direction == "minimize" else -1.0
+    opt = make(space, direction=direction, model=Model(inference="map"))
+    opt.tell(points[:60], sign * np.where(np.arange(60) == 7, 1e12, values[:60]))
+    found, truth = opt.predict(points[60:]), sign * values[60:]
+    # but for neighbours of the wild one, which may be wild as well
+    assert np.median(found.std) < truth.std()
+    assert np.median(np.abs(found.mean - truth)) < truth.std() / 2
+
+
 # -- draw --------------------------------------------------------------------------------------
 
 

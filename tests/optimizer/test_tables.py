@@ -7,6 +7,8 @@ from support.optimizer import as_tuples, make, reloaded
 
 from mercbo import AtMost, PointError, Space
 
+pytestmark = pytest.mark.usefixtures("poor_fits")
+
 METALS, LIGANDS = [f"m{i}" for i in range(25)], [f"l{i}" for i in range(40)]
 
 

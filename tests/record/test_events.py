@@ -100,6 +100,25 @@ def test_asks_are_counted_by_their_points():
     assert (state.asked, state.number, len(state.history.pending)) == (2, 2, 0)
 
 
+def test_answers_are_counted_where_pending_points_are_told():
+    told = after(tell(0, 1.0), Event("ask", ROWS[1:]))
+    assert told.answered == 0  # unasked, and asked and not told
+    assert told.after(Event("cancel", ROWS[1:])).answered == 0
+    assert told.after(tell(1, 2.0)).answered == 1
+    failed = told.after(tell(1, np.nan))
+    assert failed.answered == 1
+    assert failed.after(tell(0, 3.0)).answered == 1
+
+
+@pytest.mark.parametrize("kind", ["forget", "retry"])
+def test_no_more_were_answered_than_there_are(kind):
+    failed = after(Event("ask", ROWS[1:]), tell(1, np.nan))
+    back = failed.after(Event(kind, ROWS[1:]))
+    assert (failed.answered, back.answered) == (1, 0)
+    again = back.after(Event("ask", ROWS[1:])).after(tell(1, 2.0))
+    assert (again.asked, again.answered) == (2, 1)
+
+
 def test_a_result_answers_pending_points_that_it_names():
     state = after(Event("ask", ROWS), replace(tell(0, 1.0), answers=ROWS[1:]))
     assert (len(state.history), len(state.history.pending)) == (1, 0)

@@ -6,7 +6,7 @@ import dimod
 import numpy as np
 import pytest
 
-from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space
+from mercbo import Binary, Categorical, Integer, Model, Optimizer, Ordinal, Space
 
 MIXED = Space(
     {
@@ -23,6 +23,12 @@ INFERENCES = ["map", "hmc", pytest.param("slice", marks=pytest.mark.slow)]
 MAP_FIRST = ["map", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hmc", "slice"))]
 
 
+def plain(**options) -> Model:
+    """The model that is fitted soonest, where what is around it matters: neither samples of the
+    hyper-parameters nor a warp. What the default does is tested with a `Model()` by name."""
+    return Model(**{"inference": "map", "warp": "none", **options})
+
+
 def score(space: Space, point: dict) -> float:
     """An objective with linear and pairwise parts, the same in every process."""
     row = space.rows(point)[0].astype(float)
@@ -30,7 +36,7 @@ def score(space: Space, point: dict) -> float:
 
 
 def make(space: Space = MIXED, **options) -> Optimizer:
-    return Optimizer(space, **{"seed": 0, "n_initial": 3, **options})
+    return Optimizer(space, **{"seed": 0, "n_initial": 3, "model": plain(), **options})
 
 
 def run(opt: Optimizer, steps: int) -> list[dict]:
