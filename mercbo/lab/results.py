@@ -152,7 +152,7 @@ def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], li
         if values != [None] and design not in known.pending:
             worked.add(design)
     outdone = [r.line for r in good if r.value is None and key(r.row) in worked]
-    return [result for result in good if result.line not in set(outdone)], outdone
+    return _without(good, outdone), outdone
 
 
 def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
@@ -162,7 +162,12 @@ def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
         if result.value is None:
             first.setdefault(key(result.row), result.line)
     repeated = [r.line for r in good if r.value is None and first[key(r.row)] != r.line]
-    return [result for result in good if result.line not in set(repeated)], repeated
+    return _without(good, repeated), repeated
+
+
+def _without(good: list[Result], lines: list[int]) -> list[Result]:
+    gone = set(lines)
+    return [result for result in good if result.line not in gone]
 
 
 def check_variables(table: Table, space: Space) -> None:

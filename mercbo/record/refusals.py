@@ -92,9 +92,9 @@ def check_event(space: Space, state: State, event: Event) -> None:
 def meant(space: Space, state: State, event: Event) -> Event:
     """The event at the points that it can happen to: in place of one that it cannot, the image of
     it, by the symmetries of the space, that it can."""
-    refused, complaint = state.refuses(event)
-    if space.group.is_trivial or not refused.any():
+    if space.group.is_trivial:
         return event
+    refused, complaint = state.refuses(event)
     rows = event.rows.copy()
     for number in np.flatnonzero(refused).tolist():
         images = space.group.orbits(rows[number : number + 1])
