@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mercbo import backend
-from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key
+from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each, key, keys
 from mercbo.asking.trust import Trust
 from mercbo.domain.feasible import Feasible, mend
 from mercbo.domain.region import Region
@@ -223,6 +223,7 @@ class Moves:
         bound = len(region.limits) > 0
         self.first_moves = FIRST_MOVES if bound else FREE_FIRST_MOVES
         self.paired = PAIRED if bound else FREE_PAIRED * pairs
+        self._known: dict[bytes, Floats] = {}  # what is around rows that a descent has met
 
     def around(self, rows: Rows) -> Floats:
         values = self.score.path_neighbours(rows)
@@ -247,7 +248,7 @@ class Moves:
         Returns the minima (P, n), their values (P,) and what is around them (P, L).
         """
         rows = rows.copy()
-        values, around = self.score.path(rows), self.around(rows)
+        values, around = self.score.path(rows), self._met(rows)
         self._singles(rows, values, around, np.arange(len(rows)))
         best = self._lowest(rows, values)
         while len(best):
@@ -276,7 +277,16 @@ class Moves:
             around[active[~going], best[~going]] = np.inf
             gone = active[going]
             rows[gone], values[gone] = new[going], lowest[going]
-            around[gone] = self.around(rows[gone])
+            around[gone] = self._met(rows[gone])
+
+    def _met(self, rows: Rows) -> Floats:
+        """What is around rows on the way down, where several descents often meet: it is looked at
+        once for each row."""
+        found = keys(rows)
+        new = {k: i for i, k in enumerate(found) if k not in self._known}
+        if new:
+            self._known.update(zip(new, self.around(rows[list(new.values())]), strict=True))
+        return np.array([self._known[k] for k in found]).reshape(len(rows), self.kernel.levels)
 
     def _allowed(self, rows: Rows) -> Mask:
         """What the predicates say about rows within the limits."""

@@ -13,7 +13,7 @@ from support.optimizer import Wrapped
 
 from mercbo import BackendError, Binary, Categorical, Integer, Linear, Model, Optimizer, Space
 from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of, starts
-from mercbo.arrays import keys
+from mercbo.arrays import Floats, Rows, keys
 
 
 def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
@@ -185,6 +185,27 @@ def test_where_rows_are_fewer_than_levels_each_is_looked_at() -> None:
 
 BITS = {f"x{i}": Binary() for i in range(3)}
 BOUNDED = Space(BITS, constraints=[Linear(dict.fromkeys(BITS, 1), "<=", 2)])
+
+
+def test_descents_that_meet_look_around_once(mixed: Space) -> None:
+    opt = told(mixed, 10)
+    moves, rows = moves_of(opt), mixed.sample_rows(6, rng=np.random.default_rng(3))
+    looked: list[bytes] = []
+
+    class Watched(Moves):
+        def around(self, rows: Rows) -> Floats:
+            looked.extend(keys(rows))
+            return super().around(rows)
+
+    watched = Watched(moves.score, opt._kernel, mixed.region)
+    both = np.concatenate([rows, rows])
+    found, values, around = watched.descend(both)
+    assert len(looked) == len(set(looked))
+    for each, row in enumerate(both):  # as if it went alone
+        alone = moves_of(opt).descend(row[np.newaxis])
+        assert np.array_equal(found[each], alone[0][0])
+        np.testing.assert_allclose(values[each], alone[1][0])
+        np.testing.assert_allclose(around[each], alone[2][0])
 
 
 class OnlyModels:

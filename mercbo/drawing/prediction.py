@@ -34,8 +34,9 @@ from mercbo.kernels.stacking import StackedCovariance, pays
 from mercbo.kernels.windows import Summand
 from mercbo.linalg import Factor
 
-# Rows predicted at a time: enough for matrix products, few enough to stay in the cache.
-CHUNK = 1024
+# Rows predicted at a time: enough for matrix products, few enough to stay in the cache. (With 250
+# results, 6 rows of 100 neighbours take 1.5 times as long at 1024, and 1.3 times at 100.)
+CHUNK = 512
 
 
 @dataclass(frozen=True)
