@@ -97,8 +97,22 @@ def solve(sampler: Any, model: Any, *, rng: np.random.Generator) -> dimod.Sample
 
 def takes_forms(sampler: Any) -> bool:
     """Whether a sampler also takes arrays (``sample_form``), as ours do: the models of dimod, which
-    list their couplings one by one, would take a good part of the time of an ask."""
-    return callable(getattr(sampler, "sample_form", None))
+    list their couplings one by one, would take a good part of the time of an ask.
+
+    That is a short cut, and no protocol: where a subclass has a ``sample`` of its own, that one is
+    meant."""
+    if not callable(getattr(sampler, "sample_form", None)):
+        return False
+    form = _defined(sampler, "sample_form")
+    return all(form <= _defined(sampler, name) for name in ("sample", "sample_cqm"))
+
+
+def _defined(sampler: Any, name: str) -> int:
+    """How far up its class's ancestors a method is defined; before all of them on the object."""
+    if name in getattr(sampler, "__dict__", {}):
+        return -1
+    classes = type(sampler).__mro__
+    return next((i for i, each in enumerate(classes) if name in vars(each)), len(classes))
 
 
 def solve_form(

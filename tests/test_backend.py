@@ -5,6 +5,7 @@ from __future__ import annotations
 import dimod
 import numpy as np
 import pytest
+from mercbo_backends import GraphCut
 
 from mercbo import BackendError, Optimizer, Space, backend
 
@@ -96,3 +97,42 @@ def test_any_dimod_sampler_serves_as_backend(sampler: dimod.Sampler) -> None:
         point = opt.ask()
         opt.tell(point, sum(point.values()))
     assert opt.best.value == 0.0
+
+
+class Counting:
+    """Mixed into one of our backends, it counts the calls of a method of its own."""
+
+    calls = 0
+
+
+class OwnSample(Counting, GraphCut):
+    def sample(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        self.calls += 1
+        return super().sample(*args, **kwargs)
+
+
+class OwnSolve(Counting, GraphCut):
+    def solve(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        self.calls += 1
+        return super().solve(*args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [OwnSample, OwnSolve])
+def test_what_a_subclass_of_ours_does_itself_is_not_passed_by(kind: type[Counting]) -> None:
+    """Arrays are a short cut of an ask's; a subclass that watches or changes what is solved must
+    still be asked, and the suggestion is the same."""
+    points = []
+    for sampler in (kind(), GraphCut()):
+        opt = Optimizer(Space.binary(6), backend=sampler, seed=0, n_initial=4)
+        for point in opt.ask(4):
+            opt.tell(point, sum(point.values()))
+        points.append(opt.ask())
+        if isinstance(sampler, Counting):
+            assert sampler.calls == 1
+    assert points[0] == points[1]
+
+
+def test_ours_take_arrays_and_others_need_not() -> None:
+    assert backend.takes_forms(GraphCut())
+    assert not backend.takes_forms(OwnSample())
+    assert not backend.takes_forms(dimod.ExactSolver())

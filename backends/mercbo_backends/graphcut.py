@@ -91,6 +91,8 @@ class GraphCut(Backend):
     def search(
         self, problem: Problem, settings: dict[str, Any], deadline: float, seed: int | None
     ) -> Bits:
+        if type(self).solve is not GraphCut.solve:
+            return super().search(problem, settings, deadline, seed)
         rng, rounds = np.random.default_rng(seed), settings["rounds"]
         return solve(problem, rounds, settings["restarts"], deadline, rng, bounded=False)[0]
 

@@ -276,33 +276,38 @@ def with_structure(
     kinds = possible(data, kinds)
     if not kinds:
         return plain
-    tried, kernel = data.at_most(MOST_TRIED), data.kernel
+    tried = data.at_most(MOST_TRIED)
+    z, taken = _chosen(tried, plain.hypers[0], before, kinds, sampled=sampled)
+    if not taken:
+        return plain
+    hyper = unpacked(data.kernel, z, 0.0, taken)
+    found = replace(plain, hypers=(hyper,), seen=len(data))
+    return refitted(data, found) if len(tried) < len(data) else with_best_mean(data, found)
+
+
+def _chosen(
+    data: Data, plain: Hyper, before: Hyper | None, kinds: Kinds, *, sampled: bool
+) -> tuple[Floats, Kinds]:
+    """The coordinates of the best fit, and the kinds of terms that it has."""
+    kernel = data.kernel
     cold = cold_starts(kernel)[0]
     # without terms as much effort as with them
-    reached = [climb(tried, z, SCREENING) for z in (pack(kernel, plain.hypers[0]), cold)]
-    level, z = climb(tried, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
+    reached = [climb(data, z, SCREENING) for z in (pack(kernel, plain), cold)]
+    level, z = climb(data, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     taken: Kinds = ()
-    pooled = z[:0]
-    if not np.isfinite(level):
-        return plain
-    for kind in reversed(kinds):
+    otherwise = z, taken  # where nothing shows its worth
+    for kind in reversed(kinds if np.isfinite(level) else ()):
         more = tuple(each for each in KINDS if each is kind or each in taken)
         begin = [_begin(kernel, z, taken, more), _begin(kernel, cold, (), more)]
         if before is not None and kinds_of(before) == more:
             begin.append(packed(kernel, before))
-        value, found = _best(tried, begin, more)
+        value, found = _best(data, begin, more)
         log.debug("evidence of %s: %+.1f", kind.name, value - level)
-        if sampled and more == (POOLING,) and np.isfinite(value):
-            pooled = found
+        if sampled and kind is POOLING and np.isfinite(value):
+            otherwise = found, more
         if value > level + COST:
             level, z, taken = value, found, more
-    if not taken and len(pooled):
-        z, taken = pooled, (POOLING,)
-    if not taken:
-        return plain
-    hyper = unpacked(kernel, z, 0.0, taken)
-    found_fit = replace(plain, hypers=(hyper,), seen=len(data))
-    return refitted(data, found_fit) if len(tried) < len(data) else with_best_mean(data, found_fit)
+    return (z, taken) if taken else otherwise
 
 
 def worth_pooling(data: Data, start: Floats, iterations: int) -> float:
