@@ -117,8 +117,8 @@ class Factor:
             )
         )
 
-    def inverse_forms(self, rows: Floats) -> Floats:
-        """(R,): x' A^-1 x for each of some rows x (R, N).
+    def inverse_forms(self, rows: Floats, *, overwrite: bool = False) -> Floats:
+        """(R,): x' A^-1 x for each of some rows x (R, N), whose memory may be written over.
 
         Through the inverse of the factor, which is made once: its products are three times as fast
         as solving with the factor, and as near (their error is that of one solution more).
@@ -128,7 +128,7 @@ class Factor:
         from scipy.linalg import blas
 
         half, lower = self._inverted
-        white = blas.dtrmm(1.0, half, rows.T, lower=lower, trans_a=not lower)
+        white = blas.dtrmm(1.0, half, rows.T, lower=lower, trans_a=not lower, overwrite_b=overwrite)
         return np.asarray(np.einsum("nr,nr->r", white, white))
 
     @cached_property

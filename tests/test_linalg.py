@@ -41,7 +41,11 @@ def test_forms_of_the_inverse_are_those_of_the_matrix(order: Literal["C", "F"]) 
     matrix = root @ root.T
     factor = Factor(np.array(cholesky(matrix).lower, order=order))
     wanted = np.einsum("rn,rn->r", rows, np.linalg.solve(matrix, rows.T).T)
+    kept, scratch = rows.copy(), rows.copy()
     np.testing.assert_allclose(factor.inverse_forms(rows), wanted, rtol=1e-10)
+    np.testing.assert_array_equal(rows, kept)  # left as they were, unless they may be written over
+    np.testing.assert_allclose(factor.inverse_forms(scratch, overwrite=True), wanted, rtol=1e-10)
+    assert (scratch != kept).any()
     half = factor.half_solve(rows.T)
     np.testing.assert_allclose((half**2).sum(axis=0), wanted, rtol=1e-10)
     assert factor.inverse_forms(rows[:0]).shape == (0,)

@@ -57,12 +57,14 @@ class Covariance:
         """The same (P, J, N) and (P, J) of the rows, one variable at the value of a level (P, J);
         a column of levels has one variable."""
         held, variable = self.kernel.held(rows), self.kernel.level_variable[level[0]]
+        ends = _ends(variable)
         parts = []
         for hot, factor, inverse in self._images:
             cross = self.amplitude * self.kernel.product(self.tables, rows, hot)
-            others = cross[:, np.newaxis] * inverse[held]  # (P, n, N): all factors but one
-            moved = others[:, variable]
-            moved *= factor[level]
+            others = inverse.take(held[:, variable[ends - 1]], axis=0)
+            others *= cross[:, np.newaxis]  # (P, V, N): all factors but one
+            moved = factor.take(level, axis=0)
+            _multiply(moved, others, ends)
             parts.append(moved)
         moved = sum_of(parts)
         if self._roots is not None:
@@ -105,6 +107,25 @@ class Covariance:
         return out
 
 
+def _multiply(moved: Floats, others: Floats, ends: Index) -> None:
+    """Multiply the columns of moved (P, J, N) by others (P, V, N), number v of which is for those
+    up to ends[v], in place: a temporary of a megabyte takes longer than all else here."""
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
+    first = 0
+    for stop in _ends(counts).tolist():  # variables with as many columns each
+        columns = moved[:, ends[first] - counts[first] : ends[stop - 1]]
+        shape = len(moved), stop - first, int(counts[first]), moved.shape[2]
+        by_variable = columns.reshape(shape)  # a view
+        by_variable *= others[:, first:stop, np.newaxis]
+        first = stop
+
+
+def _ends(labels: Index) -> Index:
+    """Where each stretch of equal labels ends."""
+    return np.append(np.flatnonzero(labels[1:] != labels[:-1]) + 1, len(labels))
+
+
 AnyCovariance: TypeAlias = Covariance | StackedCovariance | PooledCovariance
 
 
@@ -145,7 +166,7 @@ class Predictor:
             diagonal += more_diagonal
         cross = cross.reshape(-1, len(self.alpha))
         means = self.mean + cross @ self.alpha
-        variance = diagonal.ravel() - self.sigma.inverse_forms(cross)
+        variance = diagonal.ravel() - self.sigma.inverse_forms(cross, overwrite=True)
         return means, np.maximum(variance, 0.0)
 
 
@@ -170,12 +191,14 @@ class MomentScore(ABC):
         return self.path(rows)
 
     def path_neighbours(self, rows: Rows) -> Floats:
-        out = np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
         held = self.kernel.held(rows)[:, self.kernel.level_variable]  # (P, L)
         which, level = np.nonzero(held != np.arange(self.kernel.levels))
-        if len(which):
-            others = level.reshape(len(rows), -1)  # every row has as many
-            out[which, level] = self._around(rows, others).ravel()
+        if len(which) == 0:
+            return np.repeat(self.path(rows)[:, np.newaxis], self.kernel.levels, axis=1)
+        # every row has as many others; a row itself is one with a variable at the value it has
+        values = self._around(rows, np.column_stack([level.reshape(len(rows), -1), held[:, 0]]))
+        out = np.repeat(values[:, -1:], self.kernel.levels, axis=1)
+        out[which, level] = values[:, :-1].ravel()
         return out
 
     def _around(self, rows: Rows, level: Index) -> Floats:

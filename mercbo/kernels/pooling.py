@@ -109,8 +109,10 @@ class Pool:
 
     def of(self, similarity: Floats) -> Floats:
         """The covariance by S."""
-        p, q = self.pooling.linear, self.pooling.curved
-        return np.asarray(similarity * (p + q * similarity))
+        out = self.pooling.curved * similarity
+        out += self.pooling.linear
+        out *= similarity
+        return np.asarray(out)
 
     def totals(self, hot: Floats) -> Floats:
         """u of one-hot rows."""

@@ -33,6 +33,7 @@ from mercbo.problems.ising import ising
 from mercbo.problems.knapsack import knapsack
 from mercbo.problems.labs import labs
 from mercbo.problems.maxsat import maxsat
+from mercbo.problems.microarray import microarray
 from mercbo.problems.nk import nk
 from mercbo.problems.pest import pest
 from mercbo.problems.power import power
@@ -119,6 +120,7 @@ PROBLEMS: dict[str, Maker] = {
     "pest-fixed": partial(pest, noisy=False),
     "dna": dna,
     "dna-bits": partial(dna, encoding="binary"),
+    "microarray": microarray,
     "power-energy": partial(power, goal="energy"),
     "power-mass": partial(power, goal="mass"),
     "power-energy-bits": partial(power, goal="energy", encoding="binary"),
