@@ -36,8 +36,12 @@ log = logging.getLogger(__name__)
 
 # Points of the backend's pool, and of the history, from which a sampled function is descended.
 POOL, INCUMBENTS = 16, 5
-# Descents on a score of moments, each step of which predicts at all neighbours.
-CLIMBS = 6
+# Descents on a score of moments from there, each step of which predicts at all neighbours, and, for
+# each of these, rows looked at around each of the best points; two thirds as many descents start
+# from the best of those. (In the later half of 8 to 10 runs of MaxSAT-28, NK-24-4, Ising and
+# microarray, log EI was 0.38 to 0.63 below the most that 60 descents found without these, and up to
+# 0.07 below it with them.)
+CLIMBS, SPRAYED = 6, 10
 # Random starts where the draw is of higher order, or has too many bits, and no backend can help.
 RANDOM_STARTS = 32
 # Where everything around the minima has been seen: the best seen rows there whose neighbours are
@@ -67,18 +71,22 @@ def lowest_new(
     seen: Collection[bytes],
     *,
     climbs: int | None = None,
+    near: bool = False,
     pairs: bool = False,
     rng: np.random.Generator,
 ) -> Rows | None:
     """The unseen feasible row of lowest score; None where there is none left.
 
-    `climbs` limits the descents to the starts of lowest score, where the score is costly. With
-    `pairs` the lowest minima go on by pairs of moves also where no constraint asks for that.
+    `climbs` limits the descents to the starts of lowest score, where the score is costly; with
+    `near` some more start around the best points measured (`near_starts`). With `pairs` the lowest
+    minima go on by pairs of moves also where no constraint asks for that.
     """
     feasible = draw.feasible
     if feasible.listed is not None and is_short(feasible, len(seen)):
         return best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
-    found = minima_of(draw, score, kernel, sampler, incumbents, climbs=climbs, pairs=pairs, rng=rng)
+    found = minima_of(
+        draw, score, kernel, sampler, incumbents, climbs=climbs, near=near, pairs=pairs, rng=rng
+    )
     return lowest_of(found, score, kernel, feasible, seen)
 
 
@@ -100,6 +108,7 @@ def minima_of(
     incumbents: Rows,
     *,
     climbs: int | None = None,
+    near: bool = False,
     pairs: bool = False,
     trust: Trust | None = None,
     rng: np.random.Generator,
@@ -117,10 +126,50 @@ def minima_of(
     begin = np.concatenate([pool, known])
     begin = begin[first_of_each(begin)]
     begin = begin if region.is_free else begin[region.allows(begin)]
-    if climbs is not None and len(begin) > climbs:
-        begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
+    if climbs is not None:
+        if len(begin) > climbs:
+            begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
+        if near:
+            around = near_starts(score, kernel, region, known, climbs, rng=rng)
+            begin = np.concatenate([begin, around])
+            begin = begin[first_of_each(begin)]
     moves = Moves(score, kernel, region, pairs=pairs, trust=trust)
     return Minima(*moves.descend(begin), rng)
+
+
+def near_starts(
+    score: Sample,
+    kernel: Kernel,
+    region: Region,
+    rows: Rows,
+    climbs: int,
+    *,
+    rng: np.random.Generator,
+) -> Rows:
+    """The lowest rows found one or two changes away from some.
+
+    A score of moments is worst at what was measured. So descent by single moves from the best
+    points, whose neighbours were mostly measured too, ends where it begins.
+    """
+    near = sprayed(rows, kernel, SPRAYED * climbs, rng=rng)
+    near = near[first_of_each(near)]
+    near = near if region.is_free else near[region.holds(near)]
+    near = near[np.argsort(score.path(near), kind="stable")]
+    most = -(-2 * climbs // 3)
+    if region.predicates:  # which may take long
+        near = near[: 4 * most]
+        near = near[region.allows(near)]
+    return np.asarray(near[:most])
+
+
+def sprayed(rows: Rows, kernel: Kernel, count: int, *, rng: np.random.Generator) -> Rows:
+    """`count` rows around each of some, with up to two variables changed at random."""
+    if kernel.levels == 0:
+        return rows[:0]
+    out = np.repeat(rows, count, axis=0)
+    for level in rng.integers(0, kernel.levels, (2, len(out))):
+        out[np.arange(len(out)), kernel.level_variable[level]] = kernel.level_value[level]
+    return out
 
 
 def lowest_of(

@@ -11,9 +11,21 @@ from conftest import SMALL
 from mercbo_backends import Annealing, GraphCut
 from support.optimizer import Wrapped
 
-from mercbo import BackendError, Binary, Categorical, Integer, Linear, Model, Optimizer, Space
+from mercbo import (
+    AtMost,
+    BackendError,
+    Binary,
+    Categorical,
+    Integer,
+    Linear,
+    Model,
+    Optimizer,
+    Space,
+    Where,
+)
 from mercbo.acquisition import Minima, Moves, lowest_new, lowest_of, starts
 from mercbo.arrays import Floats, Rows, keys
+from mercbo.drawing.samples import neighbours_of
 
 
 def told(space: Space, size: int, seed: int = 0, **settings) -> Optimizer:
@@ -109,6 +121,44 @@ def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
         lowest = draw.sample.path(rows[unseen]).min()
         hits += draw.sample.path(space.rows(point))[0] == pytest.approx(lowest, abs=1e-9)
     assert hits >= 9
+
+
+class Ring:
+    """Low two changes away from a row, high nearer to it, as where all that is near was measured,
+    and flat everywhere else."""
+
+    def __init__(self, centre: Rows, opt: Optimizer) -> None:
+        self.centre, self.kernel = centre, opt._kernel
+
+    def path(self, rows: Rows) -> Floats:
+        apart = (rows != self.centre).sum(axis=1)
+        return np.select([apart < 2, apart == 2], [10.0, -1.0], 0.0)
+
+    value = path
+
+    def path_neighbours(self, rows: Rows) -> Floats:
+        return self.path(neighbours_of(self.kernel, rows)).reshape(len(rows), self.kernel.levels)
+
+
+def one_of_two(point: Any) -> bool:
+    return bool(point["x1"] or point["x2"])
+
+
+@pytest.mark.parametrize(
+    "rules", [[], [AtMost(9, [f"x{i}" for i in range(12)])], [Where(one_of_two)]]
+)
+def test_a_costly_score_is_looked_at_around_the_best_points_too(rules: list[Any]) -> None:
+    space = Space({f"x{i}": Binary() for i in range(12)}, constraints=rules)
+    opt = told(space, 20)
+    centre = space.sample_rows(1, rng=np.random.default_rng(9))
+    score = Ring(centre[0], opt)
+    found = lowest_new(
+        opt.draw(), score, opt._kernel, opt._sampler, centre, set(), climbs=6, near=True,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert found is not None
+    assert (found != centre[0]).sum() == 2
+    assert space.region.allows(found[np.newaxis])[0]
 
 
 def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
