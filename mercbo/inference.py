@@ -266,7 +266,9 @@ def unpack(kernel: Kernel, z: Floats, mean: float = 0.0) -> Hyper:
 
 def pack(kernel: Kernel, hyper: Hyper) -> Floats:
     tail = [np.log(hyper.amplitude), np.log(hyper.noise)]
-    return np.concatenate([np.log(kernel.contrast(hyper.beta)), tail])
+    # that of a beta beyond all that is fitted, as a slice sampler may have, is 0
+    contrast = np.maximum(kernel.contrast(hyper.beta), np.exp(CONTRAST_BOUNDS[0]))
+    return np.concatenate([np.log(contrast), tail])
 
 
 def log_prior(z: Floats) -> tuple[float, Floats]:

@@ -40,7 +40,7 @@ TABLE_FLOOR = 1e-18
 LONG_PATH = 64
 # Up to so many values the table of a path is a product with those of its modes, which takes less
 # time than a Fourier transform.
-SHORT_PATH = 16
+SHORT_PATH = 32
 # Newton's identities subtract large powers; above this order they lose too many digits.
 NEWTON_ORDER = 4
 

@@ -481,3 +481,10 @@ def test_a_chain_that_new_results_leave_far_behind_starts_anew() -> None:
     levels = [fits.log_density(data, pack(kernel, hyper))[0] for hyper in second.hypers]
     assert levels[0] - behind > 12 + fits.ASTRAY  # or nothing is tested
     assert min(levels) > levels[0] - 12 - fits.ASTRAY
+
+
+def test_a_beta_beyond_all_that_is_fitted_has_the_least_contrast() -> None:
+    kernel = Kernel(Encoding(Space({"acid": Categorical(range(20)), "b": Binary()})))
+    z = pack(kernel, Hyper(np.array([100.0, 0.5]), 1.0, 0.1, 0.0))  # exp(-100 * 20) is 0
+    assert z[0] == pytest.approx(fits.CONTRAST_BOUNDS[0])
+    assert unpack(kernel, z).beta[1] == pytest.approx(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ class Backend(dimod.Sampler):
     Settings may be given at construction and, for one call, to `sample` and `sample_cqm`.
     """
 
-    checks: ClassVar[dict[str, Check]]
+    checks: ClassVar[dict[str, Check]] = {}
     # Whether what is returned is the minimum for certain (unless the time runs out): an `ask` then
     # also hands over which points must not come back.
     exact: ClassVar[bool] = False
@@ -72,7 +73,7 @@ class Backend(dimod.Sampler):
         started = time.perf_counter()
         problem = Problem.of_form(linear, coupling, groups)
         settings = self._settings(kwargs)
-        return self.search(problem, settings, started + settings["time_limit"], seed)
+        return self.search(problem, settings, started + settings.get("time_limit", math.inf), seed)
 
     def _settings(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         given = {**self._defaults, **self.remove_unknown_kwargs(**kwargs)}
@@ -82,7 +83,7 @@ class Backend(dimod.Sampler):
         self, problem: Problem, kwargs: dict[str, Any], seed: int | None, started: float
     ) -> tuple[Bits, dict[str, Any]]:
         settings = self._settings(kwargs)
-        deadline = started + settings["time_limit"]
+        deadline = started + settings.get("time_limit", math.inf)
         states, info = self.solve(problem, settings, deadline, seed)
         return states, {**info, "timing": {"total": time.perf_counter() - started}}
 

@@ -35,7 +35,7 @@ except ImportError as error:
 
 from mercbo.arrays import Bits, Floats
 from mercbo_backends.base import Backend, Check
-from mercbo_backends.cuts import roof_dual
+from mercbo_backends.cuts import MOST_DUAL, roof_dual, trivial_bound
 from mercbo_backends.problem import Problem, count_of, seconds_of
 from mercbo_backends.search import allowed, polish, random_states
 
@@ -140,13 +140,16 @@ class Program:
         for group in problem.groups:
             self.model.add_exactly_one(self.bits[i] for i in group)
         self._add_limits()
+        self.best: Bits | None = None  # an allowed state of a quick descent
         for state in problem.excluded:
             self.exclude(state)
         terms = int((problem.linear != 0).sum() + (problem.biases != 0).sum())
         self.scale = WHOLE_SUM / float(np.clip(problem.scale, *SCALES))
         self.slack = terms / (2 * self.scale)
         # the flows behind it are rounded too
-        self.dual = roof_dual(problem)[0] - (terms + 1) * np.finfo(float).eps * problem.scale
+        few = len(problem.biases) <= MOST_DUAL
+        dual = roof_dual(problem)[0] if few else trivial_bound(problem)
+        self.dual = dual - (terms + 1) * np.finfo(float).eps * problem.scale
         # where only limits are hard, CP-SAT needs no help, and a descent may take longer than it
         hard = len(problem.biases) or not len(problem.limits)
         self.best = self._quick_best(rng) if hard else None
@@ -241,6 +244,8 @@ class Program:
 
     def exclude(self, state: Bits) -> None:
         """Rule out one state: at least one bit differs."""
+        if self.best is not None and np.array_equal(state, self.best):
+            self.best = None
         if len(self.bits) == 0:
             self.model.add_bool_or([])
             return

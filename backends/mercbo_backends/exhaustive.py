@@ -62,11 +62,11 @@ def enumerate_lowest(problem: Problem, wanted: int, deadline: float) -> tuple[Bi
     # excluded states may be among the lowest: keep as many more
     kept = Lowest(wanted + len(problem.excluded), problem.width)
     finished = True
-    for energies, left, right in blocks(problem):
-        kept.offer(energies, left, right)
-        if time.perf_counter() > deadline:
+    for number, (energies, left, right) in enumerate(blocks(problem)):
+        if number and time.perf_counter() > deadline:
             finished = False
             break
+        kept.offer(energies, left, right)
     states = kept.states
     states = states[problem.feasible(states)][:wanted]
     lowest = float(problem.energies(states)[0]) + problem.offset if len(states) else np.inf

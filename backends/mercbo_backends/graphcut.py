@@ -32,7 +32,7 @@ import numpy as np
 from mercbo import moves
 from mercbo.arrays import Bits, Floats
 from mercbo_backends.base import Backend, Check
-from mercbo_backends.cuts import min_cut, roof_dual, solver_name, trivial_bound
+from mercbo_backends.cuts import MOST_DUAL, min_cut, roof_dual, solver_name, trivial_bound
 from mercbo_backends.problem import MEETS, Problem, count_of, distinct, seconds_of
 from mercbo_backends.search import allowed, polish, random_states, restrict
 
@@ -46,9 +46,6 @@ WALKS, EASY_BITS, AGREEING = 16, 30, 8
 LIMITED = 4
 # Bits up to which bounds are computed for models with constraints, which they know nothing of.
 MOST_BOUNDED = 300
-# Couplings up to which the roof dual is computed. With more of them it takes longer than all else
-# together (9 of 14 s on 1,000 bits, all coupled) and settles nothing: the rounds bound it then.
-MOST_DUAL = 60_000
 
 
 class GraphCut(Backend):

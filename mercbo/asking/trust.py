@@ -153,8 +153,8 @@ def radius(worked: Rows, failed: Rows, designed: int, *, answered: int | None = 
     if answered is not None:
         unasked = len(worked) + len(failed) - answered
         known = 0 if len(failed) > answered else min(known, max(unasked, 0))
-    tried = range(max(known, 1), len(worked))  # the first is at no distance from another
-    near = np.append(nearest(failed, worked), [_before(worked, i) for i in tried])
+    tried = slice(max(known, 1), None)  # the first is at no distance from another
+    near = np.append(nearest(failed, worked), nearest_before(worked)[tried])
     works = np.arange(len(near)) >= len(failed)
     while changes > 1:
         ring = (near > changes // 2) & (near <= changes)
@@ -174,6 +174,15 @@ def nearest(rows: Rows, others: Rows) -> Floats:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _before(worked: Rows, number: int) -> float:
-    """How far a result is from the nearest before it."""
-    return float(nearest(worked[number : number + 1], worked[:number])[0])
+def nearest_before(rows: Rows) -> Floats:
+    """(R,): the same of each row and those before it; infinite for the first."""
+    step = max(1, ENTRIES // max(1, rows.size))
+    number = np.arange(len(rows))
+    parts = []
+    for i in range(0, len(rows), step):
+        some = number[i : i + step]
+        before = rows[: some[-1] + 1]
+        apart = (rows[some, np.newaxis] != before).sum(axis=2).astype(float)
+        apart[number[: len(before)] >= some[:, np.newaxis]] = np.inf
+        parts.append(apart.min(axis=1))
+    return np.concatenate([np.zeros(0), *parts])

@@ -174,8 +174,12 @@ def quadratic_neighbours(
         # bits of one variable that move together, or a variable that is pooled
         if part.factors.shape[1] > 1 or coefficients.inside:
             own = coefficients.pair[part.features[:, :, np.newaxis], part.features[:, np.newaxis]]
-            step = psi - here[:, :, np.newaxis, :]  # (P, v, k, d)
-            change = change + 0.5 * np.einsum("pvkd,pvkd->pvk", step @ own, step)
+            # half of s' own s for each step s from here to a value, the square expanded
+            bent = psi @ own  # (v, k, d)
+            half = 0.5 * np.einsum("vkd,vkd->vk", bent, psi)
+            both = here.transpose(1, 0, 2) @ bent.transpose(0, 2, 1)  # (v, P, k)
+            held = half[np.arange(len(part.variables)), rows[:, part.variables]]  # (P, v)
+            change = change + half - both.transpose(1, 0, 2) + held[:, :, np.newaxis]
         out[:, part.levels] += change
     return out
 

@@ -92,8 +92,8 @@ def cross_validation(
 
 
 def _explained(values: Floats, predicted: Floats) -> float:
-    # in units of the largest, so that squares do not overflow
+    # in units of the largest, so that sums and squares do not overflow
     size = max(float(np.abs(values).max(initial=0.0)), float(np.abs(predicted).max(initial=0.0)))
-    size = size or 1.0
-    total = float((((values - values.mean()) / size) ** 2).sum())
-    return 1.0 - float((((values - predicted) / size) ** 2).sum()) / total if total > 0 else 0.0
+    values, predicted = values / (size or 1.0), predicted / (size or 1.0)
+    total = float(((values - values.mean()) ** 2).sum())
+    return 1.0 - float(((values - predicted) ** 2).sum()) / total if total > 0 else 0.0

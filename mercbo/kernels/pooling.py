@@ -26,7 +26,7 @@ value is worth is smooth beforehand. Those of a complete graph count alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -57,8 +57,9 @@ class Coordinates:
     step: Floats  # (L, U)
     mix: Floats  # (D, U)
 
-    @classmethod
-    def of(cls, kernel: Kernel) -> Coordinates:
+    @staticmethod
+    @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for them each step
+    def of(kernel: Kernel) -> Coordinates:
         """With no modes where no variables are alike."""
         found = [
             (part, np.flatnonzero(kernel.alike[part.variables] == group))
@@ -78,7 +79,7 @@ class Coordinates:
             step[levels[:, :, np.newaxis], at + modes] = part.psi[:, modes] * scale
             mix[features[:, modes], at + modes] = scale
             at += len(weight)
-        return cls(step, mix)
+        return Coordinates(step, mix)
 
     @property
     def count(self) -> int:

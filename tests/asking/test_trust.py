@@ -7,6 +7,7 @@ import pytest
 
 from mercbo import AllDifferent, Binary, Categorical, Integer, Model, Optimizer, Space
 from mercbo.acquisition import Moves, minima_of
+from mercbo.asking import trust
 from mercbo.asking.trust import CHANGES, TRIES, Trust, nearest, radius
 from mercbo.encoding import Encoding
 from mercbo.inference import Data, Hyper
@@ -301,3 +302,13 @@ def test_windows_count_for_what_is_within_reach() -> None:
     covariance = posterior._covariance(both, kernel.onehot(both))
     correlation = covariance[0, 1] / covariance[0, 0]
     assert trust.distance(moved[np.newaxis])[0] == pytest.approx(-np.log(correlation))
+
+
+@pytest.mark.parametrize("entries", [1, 40, 1 << 20])  # one row at a time, some, all at once
+def test_distances_to_earlier_rows(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "ENTRIES", entries)
+    rows = np.random.default_rng(0).integers(0, 3, (12, 5))
+    found = trust.nearest_before(rows)
+    wanted = [min((rows[i] != rows[j]).sum() for j in range(i)) for i in range(1, len(rows))]
+    assert found[0] == np.inf
+    assert found[1:].tolist() == wanted

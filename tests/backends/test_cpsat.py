@@ -9,7 +9,9 @@ import sys
 import dimod
 import numpy as np
 import pytest
-from mercbo_backends import CpSat, Exhaustive
+from mercbo_backends import CpSat, Exhaustive, cpsat
+from mercbo_backends.cpsat import Program
+from mercbo_backends.problem import Problem
 
 from mercbo.domain.limits import exact_scale
 from mercbo.testing import lowest_feasible, random_bqm, random_cqm
@@ -147,3 +149,29 @@ def test_control_c_is_an_ordinary_exception_during_and_after_a_solve(when: str) 
         command, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path}
     )
     assert (done.returncode, done.stdout) == (0, "caught\n"), done.stderr
+
+
+def test_a_state_that_was_returned_does_not_stand_in_for_the_next_one() -> None:
+    problem = Problem.of_bqm(random_bqm(12, 0))
+    program = Program(problem, "rows", np.random.default_rng(0), cut_off=False)
+    status, state, _ = program.solve(0.0, 1, 0)
+    assert status == "feasible"
+    assert state is not None
+    program.exclude(1 - state)
+    assert program.solve(0.0, 1, 0)[1] is state
+    program.exclude(state)
+    assert program.solve(0.0, 1, 0)[:2] == ("unknown", None)
+
+
+def test_with_very_many_couplings_there_is_no_roof_dual(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Problem) -> None:
+        raise AssertionError("the roof dual was computed")
+
+    monkeypatch.setattr(cpsat, "MOST_DUAL", 60)
+    monkeypatch.setattr(cpsat, "roof_dual", refused)
+    bqm = random_bqm(12, 0)  # 66 couplings
+    found = CpSat(workers=1).sample(bqm, seed=0)
+    assert found.first.energy == pytest.approx(Exhaustive().sample(bqm).first.energy)
+    assert found.info["lower_bound"] <= found.first.energy
+    with pytest.raises(AssertionError, match="roof dual"):
+        CpSat(workers=1).sample(random_bqm(11, 0), seed=0)

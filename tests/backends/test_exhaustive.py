@@ -108,3 +108,9 @@ def test_no_feasible_point_is_proven() -> None:
     found = Exhaustive().sample_cqm(cqm)
     assert len(found) == 0
     assert found.info["status"] == "infeasible"
+
+
+def test_what_was_finished_late_was_finished() -> None:
+    found = Exhaustive(time_limit=1e-9).sample(random_bqm(5, 0))
+    assert found.info["status"] == "optimal"
+    assert found.info["gap"] == 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercbo import Model, Optimizer, Space
-from mercbo.explaining.crossval import Calibration, moments
+from mercbo.explaining.crossval import Calibration, _explained, moments
 from mercbo.inference import Hyper
 from mercbo.posterior import Posterior
 
@@ -62,3 +62,12 @@ def test_a_rate_says_how_far_it_may_be_off() -> None:
     counted = Calibration(0.5, 30, 100)
     assert counted.rate == 0.3
     assert counted.tolerance == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e307])
+def test_what_is_explained_does_not_depend_on_the_unit(size: float) -> None:
+    rng = np.random.default_rng(0)
+    values, predicted = rng.uniform(0.5, 1.0, 40), rng.uniform(0.5, 1.0, 40)
+    assert _explained(size * values, size * predicted) == pytest.approx(
+        1.0 - ((values - predicted) ** 2).sum() / ((values - values.mean()) ** 2).sum()
+    )

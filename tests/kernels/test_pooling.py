@@ -197,3 +197,9 @@ def test_it_finds_what_is_best_taken_everywhere(seed: int) -> None:
 
     assert list(best_of(Model()).values()) == ["new"] * stations
     assert cost(best_of(Model(pooling="none"))) > cost(dict.fromkeys(range(stations), "new")) + 5.0
+
+
+def test_coordinates_are_made_once_for_a_kernel() -> None:
+    first, second = (Kernel(Encoding(Space.binary(4))) for _ in range(2))
+    assert Coordinates.of(first) is Coordinates.of(first)
+    assert Coordinates.of(first) is not Coordinates.of(second)
