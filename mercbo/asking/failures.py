@@ -228,7 +228,7 @@ class FailureModel:
         to_data, to_self = self._levels
         hot = self.data.kernel.onehot(rows)
         row, level = np.nonzero(hot == 0.0)
-        left = own_levels(self.data.kernel, rows)[row, self.data.kernel.level_variable[level]]
+        left = self.data.kernel.held(rows)[row, self.data.kernel.level_variable[level]]
         log_cross = (hot @ to_data)[row] + (to_data[level] - to_data[left])
         log_prior = (hot @ to_self)[row] + (to_self[level] - to_self[left])
         out = np.repeat(self.chance(rows)[:, np.newaxis], self.data.kernel.levels, axis=1)
@@ -258,14 +258,6 @@ def level_tables(kernel: Kernel, tables: Sequence[Floats], rows: Rows) -> tuple[
         to_rows[part.levels] = there.transpose(1, 2, 0)
         to_self[part.levels] = np.diagonal(table, axis1=1, axis2=2)
     return to_rows, to_self
-
-
-def own_levels(kernel: Kernel, rows: Rows) -> Index:
-    """(P, variables): the level that each variable of a row has."""
-    own = np.zeros(rows.shape, dtype=np.intp)
-    for part in kernel.parts:
-        own[:, part.variables] = part.levels[:, 0] + rows[:, part.variables]
-    return own
 
 
 # -- the mode ----------------------------------------------------------------------------------

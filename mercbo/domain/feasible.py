@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo import backend, moves
-from mercbo.arrays import Bits, Floats, Mask, Rows, keys
+from mercbo.arrays import Bits, Floats, Mask, Rows, keys, rows_of_keys
 from mercbo.domain.constraints import Constraint
 from mercbo.domain.export import Levels, binary_model, constrained_model, exclude
 from mercbo.domain.limits import Limits
@@ -402,7 +402,7 @@ class Feasible:
         """Up to `k` more rows by CP-SAT; fewer only where there are no more, or where predicates
         refused as many as `REFUSED`."""
         new: dict[bytes, Rows] = {}
-        barred = _rows_of(sorted({*seen, *taken}), self._n)
+        barred = rows_of_keys(sorted({*seen, *taken}), self._n)
         refused = 0
         while len(new) < k and refused < REFUSED:
             most = min(k - len(new), PROVEN_TOGETHER)
@@ -437,11 +437,6 @@ class Feasible:
 
 def _stacked(taken: Mapping[bytes, Rows], width: int) -> Rows:
     return np.array(list(taken.values()), dtype=np.int64).reshape(-1, width)
-
-
-def _rows_of(found: Sequence[bytes], width: int) -> Rows:
-    rows = [np.frombuffer(f, dtype=np.int16) for f in found]
-    return np.array(rows, dtype=np.int64).reshape(len(found), width)
 
 
 def _nothing(region: Region) -> SpaceError:

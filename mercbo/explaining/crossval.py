@@ -42,7 +42,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A result, and what the others predict for it: median and interval, in the user's units."""
+    """A result, and what the others predict for it, with an interval, in the user's units."""
 
     point: Point
     observed: float
