@@ -263,13 +263,17 @@ def tell(
     partial: Partial = False,
     new: Annotated[bool, typer.Option("--new", help="Take designs that nobody asked for.")] = False,
     replicates: Annotated[
-        bool, typer.Option("--replicates", help="Take further results of the same design.")
+        bool,
+        typer.Option(
+            "--replicates",
+            help="Take further results of the same design; rows told before are passed over.",
+        ),
     ] = False,
     empty: EmptyIs = "skip",
     as_json: AsJson = False,
 ) -> None:
     """Store the results of a table: all of it, or, where anything is wrong, nothing."""
-    options = Options("", std, new, replicates, empty, again=replicates)
+    options = Options("", std, new, replicates, empty)
     _tell(study, results, target, options, partial, as_json)
 
 
@@ -330,7 +334,9 @@ def _tell(
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
     if reading.again and options.replicates and not options.again:
-        out.say("rows told before were passed over; --replicates stores them once more")
+        out.say(
+            "rows told before were passed over; `mercbo import --replicates` stores them once more"
+        )
     if reading.problems:
         raise typer.Exit(PARTLY)
 

@@ -152,7 +152,7 @@ def test_a_table_may_be_imported_again_with_more_in_it(made) -> None:
     assert "4 results stored" in made("import", "s.db", past(*rows)).stdout
     said = made("import", "s.db", past(*rows)).stdout
     assert "0 results stored; 4 rows told before; best so far 6; 0 pending" in said
-    assert "passed over; --replicates stores them once more" in said
+    assert "passed over; `mercbo import --replicates` stores them once more" in said
     # one more of equal results is one more
     more = made("import", "s.db", past(*rows, "DMSO,20,1,0,5", "THF,20,1,0,3"), "--json").json
     assert (more["told"], more["told_before"]) == (2, 4)
@@ -189,10 +189,23 @@ def test_past_failures_are_counted(run) -> None:
     assert "3 past results loaded (1 failure among them)" in said
 
 
-def test_replicates_may_be_told_with_an_equal_result(made) -> None:
-    made("import", "s.db", past("DMSO,20,1,0,5"))
-    assert "1 result stored" in made("tell", "s.db", "past.csv", "--replicates").stdout
-    assert made("status", "s.db", "--json").json["results"] == 2
+def test_of_replicates_only_those_that_are_more_than_told_are_stored(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,20,1,0,7"))
+    more = past("DMSO,20,1,0,5", "DMSO,20,1,0,5", "DMSO,20,1,0,6", "THF,20,1,0,7")
+    said = made("tell", "s.db", more, "--replicates").stdout
+    assert "2 results stored; 2 rows told before" in said
+    assert "`mercbo import --replicates` stores them once more" in said
+    assert made("tell", "s.db", more, "--replicates", "--json").json["told"] == 0
+    assert made("status", "s.db", "--json").json["results"] == 4
+
+
+@pytest.mark.parametrize("options", [[], ["--replicates"]])
+def test_what_failed_and_then_worked_is_told_with_the_same_table(made, options: list[str]) -> None:
+    made("tell", "s.db", past("DMSO,20,1,0,failed", "THF,20,1,0,5"), "--new")
+    said = made("tell", "s.db", past("DMSO,20,1,0,9", "THF,20,1,0,5"), *options).stdout
+    assert "1 result stored; 1 row told before; best so far 9" in said
+    status = made("status", "s.db", "--json").json
+    assert (status["results"], status["failed"]) == (2, 0)
 
 
 CODES = """
