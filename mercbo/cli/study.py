@@ -468,7 +468,10 @@ def cancel(
     study: StudyPath,
     which: Annotated[
         OptionalTexts,
-        typer.Argument(help="Numbers of `mercbo status --pending` (3 5-7), or a table."),
+        typer.Argument(
+            help="A table of the designs, or numbers of `mercbo status --pending` (3 5-7), which "
+            "are not those of a plate."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending designs.")] = False,
     as_json: AsJson = False,
@@ -484,7 +487,9 @@ def cancel(
         if chosen:
             opened.optimizer.cancel(chosen)
         left = len(opened.optimizer.pending)
-    out.give({"cancelled": len(chosen), "pending": left})
+    out.give({"cancelled": len(chosen), "pending": left, "points": chosen})
+    if chosen:  # a number may have been meant otherwise, such as that of a plate
+        out.grid(list(opened.space.names), values_of(opened, chosen))
     out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 

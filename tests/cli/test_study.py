@@ -319,7 +319,19 @@ def test_cancelling(made) -> None:
     assert "say which" in made("cancel", "s.db", code=1).stderr
     assert "'3-1' runs backwards; 1-3 was wanted" in made("cancel", "s.db", "3-1", code=1).stderr
     assert made("status", "s.db", "--json").json["pending"] == 3
-    assert made("cancel", "s.db", "--all", "--json").json == {"cancelled": 3, "pending": 0}
+    left = made("status", "s.db", "--pending", "--json").json["pending_points"]
+    cancelled = made("cancel", "s.db", "--all", "--json").json
+    assert cancelled == {"cancelled": 3, "pending": 0, "points": left}
+
+
+def test_what_was_cancelled_is_said(made) -> None:
+    made("ask", "s.db", "--fix", "solvent=THF,heat=80,hours=4,stir=1")
+    made("ask", "s.db", "--fix", "solvent=DMSO,heat=20,hours=3,stir=0", "--out", "p.csv")
+    # the first of those pending, and not the first of the plate
+    said = made("cancel", "s.db", "1").stdout
+    assert "THF" in said
+    assert "DMSO" not in said
+    assert "DMSO" in made("cancel", "s.db", "p.csv").stdout
 
 
 def test_from_past_results(run, tmp_path: Path) -> None:
