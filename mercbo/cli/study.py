@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import numpy as np
 import typer
 
+from mercbo.arrays import key, keys
 from mercbo.cli.common import (
     PARTLY,
     SHOWN,
@@ -349,6 +350,15 @@ def _known(study: Study) -> Known:
     )  # fmt: skip
 
 
+def _errors(study: Study) -> dict[bytes, list[float]]:
+    """The known errors of all results by the key of the design, NaN where there is none."""
+    history = study.optimizer._history
+    errors: dict[bytes, list[float]] = {}
+    for found, error in zip(keys(history.rows), history.errors.tolist(), strict=True):
+        errors.setdefault(found, []).append(error)
+    return errors
+
+
 def _store(study: Study, good: tuple[Result, ...]) -> None:
     """Results in one event, which is there as a whole or not; their other columns first."""
     if not good:
@@ -402,25 +412,43 @@ def amend(
     point: Annotated[str, typer.Option(help="Or one design: solvent=DMSO,heat=80,...")] = "",
     value: Annotated[str, typer.Option(help="Its right result, or 'failed'.")] = "",
     target: Target = None,
+    std: Annotated[str, typer.Option(help="The column of known measurement errors.")] = "std",
     as_json: AsJson = False,
 ) -> None:
-    """Correct results that were told wrongly."""
+    """Correct results that were told wrongly; known errors stay where no other is given."""
     out = Output(as_json=as_json)
     with answering(out, when_stopped=lambda: "some results may be corrected already; run it again"):
         opened = Study.open(study)
         if (corrected is None) == (not point):
             raise MercboError("either a table or --point with --value is needed")
-        changes: list[tuple[Point, float | None]]
+        changes: list[Correction]
         if corrected is None:
-            changes = [(assigned(opened.space, point), _right(value))]
+            changes = [Correction(assigned(opened.space, point), _right(value), None)]
         else:
-            changes = _corrections(out, opened, corrected, target or opened.target)
-        for each, right in changes:
-            opened.optimizer.amend(each, right)
-    failed = sum(right is None for _, right in changes)
-    out.give({"amended": len(changes), "failed": failed})
+            changes = _corrections(
+                out, opened, corrected, Options(target or opened.target, std, new=True)
+            )
+        before = _results(opened)
+        for each in changes:
+            opened.optimizer.amend(each.point, each.value, std=each.std)
+        replaced = before - _results(opened) + len(changes)
+    failed = sum(each.value is None for each in changes)
+    out.give({"amended": len(changes), "replaced": replaced, "failed": failed})
     into = f" ({counted(failed, 'failure')} now)" if failed else ""
-    out.say(counted(len(changes), "result") + " corrected" + into)
+    done = f"in place of {replaced}" if replaced > len(changes) else "corrected"
+    out.say(f"{counted(len(changes), 'result')} {done}{into}")
+
+
+class Correction(NamedTuple):
+    """A design with its right result (None: it failed), and the error of that where it is given."""
+
+    point: Point
+    value: float | None
+    std: float | None
+
+
+def _results(study: Study) -> int:
+    return len(study.optimizer.observations) + len(study.optimizer.failed)
 
 
 def _right(value: str) -> float | None:
@@ -432,29 +460,32 @@ def _right(value: str) -> float | None:
         raise MercboError(f"--value: {error}") from None
 
 
-def _corrections(
-    out: Output, study: Study, corrected: Path, target: str
-) -> list[tuple[Point, float | None]]:
-    """The rows whose result differs from the one told; all must be designs with a result."""
-    known = _known(study)
+def _corrections(out: Output, study: Study, corrected: Path, options: Options) -> list[Correction]:
+    """The rows whose result, or its error, differs from the one told; all must be designs with a
+    result."""
+    known, errors = _known(study), _errors(study)
     # what was told is set aside, so that no row counts as known
-    reading = read_results(
-        read_table(corrected), study.space, Known({}, known.pending), Options(target, new=True)
-    )
+    reading = read_results(read_table(corrected), study.space, Known({}, known.pending), options)
     _complain(out, reading)
-    changes: list[tuple[Point, float | None]] = []
+    changes: list[Correction] = []
     for result in reading.good:
-        told = known.told.get(result.row.astype(np.int16).tobytes())
+        told = known.told.get(key(result.row))
         if told is None:
             raise MercboError(f"{corrected.name}, line {result.line}: has no result to correct")
-        if len(told) > 1 and result.value not in told:
+        right = result.value in told and (
+            result.value is None
+            or result.std is None
+            or (result.value, result.std) in zip(told, errors[key(result.row)], strict=True)
+        )
+        if len(told) > 1 and not right:
             raise MercboError(
                 f"{corrected.name}, line {result.line}: the design has {len(told)} results, and a "
                 "table cannot say which of them to correct; --point with --value puts one in the "
                 "place of all"
             )
-        if result.value not in told:
-            changes.append((study.space.points(result.row[np.newaxis])[0], result.value))
+        if not right:
+            point = study.space.points(result.row[np.newaxis])[0]
+            changes.append(Correction(point, result.value, result.std))
     if reading.problems:
         raise MercboError("nothing was corrected")
     return changes

@@ -264,7 +264,9 @@ def test_corrections_by_table_and_by_hand(made) -> None:
     made("tell", "s.db", "r.csv")
     filled("p.csv", "c.csv", lambda rows: rows[1].__setitem__(-1, "99,5"))
     assert "mercbo amend" in made("tell", "s.db", "c.csv", code=1).stderr
-    assert made("amend", "s.db", "c.csv", "--json").json == {"amended": 1, "failed": 0}
+    assert made("amend", "s.db", "c.csv", "--json").json == {
+        "amended": 1, "replaced": 1, "failed": 0,
+    }  # fmt: skip
     best = made("status", "s.db", "--json").json["best"]
     assert best["value"] == 99.5
     point = ",".join(f"{name}={value}" for name, value in best["point"].items())
@@ -284,7 +286,7 @@ def test_a_correction_by_hand_is_a_number_or_failed(made, slip: str) -> None:
     status = made("status", "s.db", "--json").json
     assert (status["results"], status["failed"]) == (1, 0)
     assert made(*by_hand, "-2,5").stdout == "1 result corrected\n"
-    assert made(*by_hand, "Failed", "--json").json == {"amended": 1, "failed": 1}
+    assert made(*by_hand, "Failed", "--json").json["failed"] == 1
 
 
 def test_a_table_of_corrections_says_what_failed(made) -> None:
@@ -301,11 +303,41 @@ def test_a_table_of_corrections_leaves_replicates_alone(made) -> None:
     made("tell", "s.db", "again.csv", "--replicates")
     before = made("status", "s.db", "--json").json["results"]
     # nothing is wrong in it
-    assert made("amend", "s.db", "r.csv", "--json").json == {"amended": 0, "failed": 0}
+    assert made("amend", "s.db", "r.csv", "--json").json["amended"] == 0
     assert made("status", "s.db", "--json").json["results"] == before
     filled("p.csv", "c.csv", lambda rows: rows[0].__setitem__(-1, "99,5"))
     assert "cannot say which of them to correct" in made("amend", "s.db", "c.csv", code=1).stderr
     assert made("status", "s.db", "--json").json["results"] == before
+
+
+def errors(run: Callable[..., Result]) -> list[tuple[object, object]]:
+    return [(row["yield"], row["std"]) for row in run("export", "s.db", "--json").json["rows"]]
+
+
+def test_corrections_have_errors_or_keep_those_there_are(made) -> None:
+    header = "solvent,heat,hours,stir,yield,std"
+    made("import", "s.db", past("DMSO,20,1,0,10,0.5", "THF,20,1,0,6,0.25", header=header))
+    assert made("amend", "s.db", past("DMSO,20,1,0,12,0.7", header=header)).stdout
+    assert errors(made) == [(12, 0.7), (6, 0.25)]
+    # the error alone; where none is given the old one stays
+    said = made("amend", "s.db", past("DMSO,20,1,0,12,0.9", "THF,20,1,0,7,", header=header)).stdout
+    assert said == "2 results corrected\n"
+    assert errors(made) == [(12, 0.9), (7, 0.25)]
+    assert "0 results" in made("amend", "s.db", past("DMSO,20,1,0,12,0.9", header=header)).stdout
+    made("amend", "s.db", "--point", "solvent=THF,heat=20,hours=1,stir=0", "--value", 8)
+    assert errors(made) == [(12, 0.9), (8, 0.25)]
+
+
+def test_one_result_in_place_of_several_is_called_so(made) -> None:
+    header = "solvent,heat,hours,stir,yield,std"
+    rows = ["DMSO,20,1,0,10,0.5", "DMSO,20,1,0,11,0.5", "DMSO,20,1,0,12,0.5"]
+    made("import", "s.db", past(*rows, header=header))
+    other = past("DMSO,20,1,0,11,0.6", header=header)
+    assert "which of them to correct" in made("amend", "s.db", other, code=1).stderr
+    by_hand = ["amend", "s.db", "--point", "solvent=DMSO,heat=20,hours=1,stir=0", "--value", 3]
+    assert made(*by_hand).stdout == "1 result in place of 3\n"
+    assert errors(made) == [(3, None)]
+    assert made(*by_hand, "--json").json == {"amended": 1, "replaced": 1, "failed": 0}
 
 
 def test_cancelling(made) -> None:
