@@ -394,8 +394,10 @@ def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
         if lines:
             parts.append(f"{counted(len(lines), 'row')} {what}")
     optimizer = study.optimizer
-    if len(optimizer.observations):
-        parts.append(f"best so far {optimizer.best_observed.value:g}")
+    ranked = study.ranked()
+    if ranked:
+        best = ranked[0]
+        parts.append(f"best so far {best.mean:g}{f' ({best.of})' if best.of else ''}")
     return "; ".join([*parts, f"{len(optimizer.pending)} pending"])
 
 

@@ -340,6 +340,18 @@ def test_one_result_in_place_of_several_is_called_so(made) -> None:
     assert made(*by_hand, "--json").json == {"amended": 1, "replaced": 1, "failed": 0}
 
 
+def test_all_commands_name_the_same_best_design(made) -> None:
+    rows = ["DMSO,20,1,0,10", "DMSO,20,1,0,11", "THF,20,1,0,14", "THF,20,1,0,2", "THF,20,1,0,2"]
+    said = made("import", "s.db", past(*rows)).stdout
+    assert "best so far 10.5 (the mean of 2 results)" in said
+    status = made("status", "s.db").stdout
+    assert "best 10.5 at solvent=DMSO, heat=20, hours=1, stir=0 (the mean of 2 results)" in status
+    best = made("best", "s.db", "-n", 1, "--json").json["best"][0]
+    assert made("status", "s.db", "--json").json["best"] == {
+        "point": best["point"], "value": best["value"],
+    }  # fmt: skip
+
+
 def test_cancelling(made) -> None:
     made("ask", "s.db", "-k", 6, "--out", "p.csv")
     assert "2 designs cancelled, 4 pending" in made("cancel", "s.db", "1", "3-3").stdout
