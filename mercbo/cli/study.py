@@ -213,6 +213,8 @@ def ask(
     out.give({"points": points, "file": str(out_file) if out_file else None})
     if out_file is None:
         out.grid(header[:-1], [row[:-1] for row in rows])
+        if len(rows) > SHOWN:
+            out.say(f"the whole table: mercbo export {quote(str(study))} plate.csv --pending")
     else:
         designs = counted(len(points), "design")
         out.say(f"{out_file}: {designs}; fill in the column {opened.target!r}, then:")

@@ -95,6 +95,14 @@ def test_no_bar_moves_where_nobody_looks(made) -> None:
     assert made("ask", "s.db", "-k", 2, "--out", "p.csv").stderr == ""
 
 
+def test_a_long_batch_says_where_the_rest_of_it_is(made) -> None:
+    assert "whole table" not in made("ask", "s.db", "-k", 2).stdout
+    said = made("ask", "s.db", "-k", 31).stdout
+    assert said.endswith("... 31 in all\nthe whole table: mercbo export s.db plate.csv --pending\n")
+    made("export", "s.db", "plate.csv", "--pending")
+    assert len(read_table("plate.csv").lines) == 33
+
+
 def test_plates_have_wells_and_controls(made) -> None:
     made("ask", "s.db", "--plate", 6, "--controls", "A1,B3", "--out", "p.csv")
     lines = read_table("p.csv").lines
