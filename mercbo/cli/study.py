@@ -50,6 +50,8 @@ from mercbo.lab.study import TARGET, Study, check_new
 from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
 
 app = typer.Typer()
+# Designs of a batch that `init` proposes: those of a small plate.
+USUAL = 24
 
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
@@ -119,7 +121,9 @@ def init(
             f"{study}: {len(names)} variables, {count:,} combinations, "
             f"{len(made.space.constraints)} constraints, to {made.optimizer.direction} {target!r}"
         )
-        out.say(f"next: mercbo ask {quote(str(study))} -k 24 --out plate.csv")
+        left = made.space.feasible.left(made.optimizer._history.seen(repeats=False), USUAL)
+        if left > 0:
+            out.say(f"next: mercbo ask {quote(str(study))} -k {left} --out plate.csv")
 
 
 def _was_it_made(study: Path) -> str:

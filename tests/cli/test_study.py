@@ -406,6 +406,18 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
 
 
+def test_the_batch_that_is_proposed_can_be_had(run) -> None:
+    assert "-k 24 --out plate.csv" in run("init", "l.db", "--space", "space.yaml").stdout
+    Path("few.yaml").write_text("variables: {a: [x, y, z], b: [1, 2, 3]}\n")
+    assert "next: mercbo ask s.db -k 9 --out" in run("init", "s.db", "--space", "few.yaml").stdout
+    run("ask", "s.db", "-k", 9, "--out", "plate.csv")
+    rows = ["x,1,5", "y,2,failed", "x,2,6"]
+    begin = ["--from", past(*rows, header="a,b,yield"), "--target", "yield"]
+    assert "next: mercbo ask t.db -k 1 --out" in run("init", "t.db", *begin).stdout
+    past(*rows, "y,1,7", header="a,b,yield")
+    assert "next" not in run("init", "u.db", *begin).stdout
+
+
 def test_from_past_results_nothing_is_written_over(run) -> None:
     table = past("DMSO,20,1,0,5", "THF,40,2,1,7")
     begin = ["init", "p.db", "--from", table, "--target", "yield"]
