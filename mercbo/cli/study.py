@@ -28,7 +28,7 @@ from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose
 from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of
-from mercbo.lab.infer import as_yaml, inferred, space_from
+from mercbo.lab.infer import Column, as_yaml, inferred, space_from
 from mercbo.lab.notes import Kept, design_key
 from mercbo.lab.plates import Plate, controls_of
 from mercbo.lab.results import (
@@ -156,12 +156,20 @@ def _from_table(
     put(written, as_yaml(columns, past.name).encode("utf-8"))
     _store(made, reading.good)
     for column in columns:
-        if column.variable is None:
-            out.say(f"{column.name}: left out, it {column.remark}")
+        out.say(_became(column))
+    out.say("a date or a name of a person is no variable: begin anew with --ignore COLUMN,COLUMN")
     out.say(f"{written}: the space, to look at and to edit")
     failed = sum(result.value is None for result in reading.good)
     out.say(f"{counted(len(reading.good), 'past result')} loaded{_among(failed)}")
     return made, len(reading.good)
+
+
+def _became(column: Column) -> str:
+    """What a column of past results was taken for."""
+    if column.variable is None:
+        return f"{column.name}: left out, it {column.remark}"
+    differ = ", another in every row: is it a variable?" if column.all_differ else ""
+    return f"{column.name}: a variable of {len(column.variable.values)} values{differ}"
 
 
 # -- ask ---------------------------------------------------------------------------------------

@@ -418,6 +418,30 @@ def test_the_batch_that_is_proposed_can_be_had(run) -> None:
     assert "next" not in run("init", "u.db", *begin).stdout
 
 
+def test_from_past_results_it_is_said_what_became_a_variable(run) -> None:
+    rows = [f"{20260101 + 7 * i},{'Ann' if i % 3 else 'Bob'},{20 * (i % 3)},{i}" for i in range(8)]
+    table = past(*rows, header="date,operator,heat,yield")
+    begin = ["--from", table, "--target", "yield"]
+    said = run("init", "s.db", *begin).stdout
+    assert "date: a variable of 8 values, another in every row: is it a variable?\n" in said
+    assert "operator: a variable of 2 values\n" in said
+    assert "heat: a variable of 3 values\n" in said
+    assert "--ignore COLUMN,COLUMN" in said
+    said = run("init", "t.db", *begin, "--ignore", "date,operator").stdout
+    assert "date" not in said.replace("a date or", "")
+    assert Study.open("t.db").space.names == ("heat",)
+
+
+def test_a_space_is_changed_by_way_of_a_table(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,40,2,1,failed"))
+    made("ask", "s.db", "-k", 2)
+    Path("edited.yaml").write_text(SPACE.replace("THF]", "THF, DMF]"))
+    made("init", "new.db", "--space", "edited.yaml", "--maximize", "--target", "yield")
+    made("export", "s.db", "all.csv")
+    said = made("import", "new.db", "all.csv").stdout
+    assert "2 results stored (1 failure among them); 2 rows without a result yet" in said
+
+
 def test_from_past_results_nothing_is_written_over(run) -> None:
     table = past("DMSO,20,1,0,5", "THF,40,2,1,7")
     begin = ["init", "p.db", "--from", table, "--target", "yield"]
