@@ -223,6 +223,8 @@ class Optimizer:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure.
 
+        `std` is its standard deviation. None keeps the one that was told, where the point had one
+        result; NaN says that none is known.
         A point that was told as one of its images, by the symmetries of the space, stands for that
         one; so it does in `forget`, `cancel` and `retry`."""
         row = refusals.one(self.space, point)
@@ -232,7 +234,12 @@ class Optimizer:
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
         result, error = read_values(point, value, 1), read_errors(point, std, 1)
-        self._record(Event("amend", row, result, error))
+
+        def amended() -> Event:
+            kept = self._history.error_of(row) if std is None and not np.isnan(result[0]) else None
+            return Event("amend", row, result, error if kept is None else np.array([kept]))
+
+        self._record(amended)
 
     @alone
     def forget(self, points: object) -> None:

@@ -69,9 +69,10 @@ def test_a_newcomer_can_follow_the_laboratorys_loop(
     monkeypatch.chdir(tmp_path)
     (space,) = blocks("howto/lab.md", "yaml")
     (tmp_path / "space.yaml").write_text(space)
-    _, loop, past = blocks("howto/lab.md", "sh")
-    lines = [line for line in (loop + past).splitlines() if line.startswith("mercbo ")]
-    assert len(lines) == 8
+    (tmp_path / "edited.yaml").write_text(space)
+    _, loop, past, change = blocks("howto/lab.md", "sh")
+    lines = [line for line in (loop + past + change).splitlines() if line.startswith("mercbo ")]
+    assert len(lines) == 11
     for line in lines:
         if " tell " in line:
             table = read_table("plate.csv")

@@ -10,7 +10,6 @@ import typer
 from rich.progress import Progress
 
 from mercbo.cli.common import AsJson, Output, answering
-from mercbo.cli.show import best_designs
 from mercbo.cli.study import _sheet
 from mercbo.errors import MercboError
 from mercbo.lab import reaction
@@ -53,7 +52,7 @@ def demo(
                 bar.advance(task)
                 out.say(f"batch {number}: {k} designs, best so far {best:g} %")
         put(folder / "report.html", render(study).encode("utf-8"))
-    point, value, _ = best_designs(study)[0]
+    point, value, _ = study.ranked()[0]
     out.give({"folder": str(folder), "best": {"point": point, "value": value}})
     out.say(f"best {value:g} % at {', '.join(f'{n}={v}' for n, v in point.items())}")
     out.say(
@@ -71,4 +70,4 @@ def _batch(study: Study, folder: Path, number: int, k: int, rng: np.random.Gener
     ]
     write_table(folder / f"plate-{number}.csv", header, filled)
     study.optimizer.tell(points, values)
-    return study.optimizer.best_observed.value
+    return study.ranked()[0].mean

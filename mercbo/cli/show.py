@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
 from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
@@ -38,11 +37,11 @@ def status(
         opened = Study.open(study)
         optimizer = opened.optimizer
         told, waiting, failed = optimizer.observations, optimizer.pending, optimizer.failed
-        best = optimizer.best_observed if told else None
+        best = opened.ranked()[0] if told else None
     answer: dict[str, Any] = {
         "study": str(study), "direction": optimizer.direction, "target": opened.target,
         "results": len(told), "failed": len(failed), "pending": len(waiting),
-        "best": None if best is None else {"point": best.point, "value": best.value},
+        "best": None if best is None else {"point": best.point, "value": best.mean},
         "variables": list(opened.space.names), "points": opened.space.size,
     }  # fmt: skip
     if pending:
@@ -51,7 +50,7 @@ def status(
     out.say(f"{study}: {optimizer.direction} {opened.target!r}")
     out.say(f"{counted(len(told), 'result')}, {len(failed)} failed, {len(waiting)} pending")
     if best is not None:
-        out.say(f"best {best.value:g} at {_line(best.point)}")
+        out.say(f"best {best.mean:g} at {_line(best.point)}{f' ({best.of})' if best.of else ''}")
     if pending:
         numbered = [[i + 1, *row] for i, row in enumerate(values_of(opened, waiting))]
         out.grid(["number", *opened.space.names], numbered)
@@ -71,7 +70,7 @@ def best(
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
-        listed = best_designs(opened)[:n]
+        listed = opened.ranked()[:n]
     out.give({"best": [{"point": p, "value": mean, "results": all_} for p, mean, all_ in listed]})
     rows = [
         [i + 1, mean, len(results), *values]
@@ -80,16 +79,6 @@ def best(
         )
     ]
     out.grid(["", opened.target, "times", *opened.space.names], rows)
-
-
-def best_designs(study: Study) -> list[tuple[Point, float, list[float]]]:
-    """Designs with their mean result and all results, best first."""
-    grouped: dict[str, tuple[Point, list[float]]] = {}
-    for seen in study.optimizer.observations:
-        grouped.setdefault(repr(seen.point), (seen.point, []))[1].append(seen.value)
-    listed = [(point, float(np.mean(values)), values) for point, values in grouped.values()]
-    sign = -1.0 if study.optimizer.direction == "maximize" else 1.0
-    return sorted(listed, key=lambda each: sign * each[1])
 
 
 @app.command()

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import numpy as np
 import typer
 
+from mercbo.arrays import key, keys
 from mercbo.cli.common import (
     PARTLY,
     SHOWN,
@@ -27,7 +28,7 @@ from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose
 from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of
-from mercbo.lab.infer import as_yaml, inferred, space_from
+from mercbo.lab.infer import Column, as_yaml, inferred, space_from
 from mercbo.lab.notes import Kept, design_key
 from mercbo.lab.plates import Plate, controls_of
 from mercbo.lab.results import (
@@ -49,6 +50,8 @@ from mercbo.lab.study import TARGET, Study, check_new
 from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
 
 app = typer.Typer()
+# Designs of a batch that `init` proposes: those of a small plate.
+USUAL = 24
 
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
@@ -118,7 +121,9 @@ def init(
             f"{study}: {len(names)} variables, {count:,} combinations, "
             f"{len(made.space.constraints)} constraints, to {made.optimizer.direction} {target!r}"
         )
-        out.say(f"next: mercbo ask {quote(str(study))} -k 24 --out plate.csv")
+        left = made.space.feasible.left(made.optimizer._history.seen(repeats=False), USUAL)
+        if left > 0:
+            out.say(f"next: mercbo ask {quote(str(study))} -k {left} --out plate.csv")
 
 
 def _was_it_made(study: Path) -> str:
@@ -151,12 +156,20 @@ def _from_table(
     put(written, as_yaml(columns, past.name).encode("utf-8"))
     _store(made, reading.good)
     for column in columns:
-        if column.variable is None:
-            out.say(f"{column.name}: left out, it {column.remark}")
+        out.say(_became(column))
+    out.say("a date or a name of a person is no variable: begin anew with --ignore COLUMN,COLUMN")
     out.say(f"{written}: the space, to look at and to edit")
     failed = sum(result.value is None for result in reading.good)
     out.say(f"{counted(len(reading.good), 'past result')} loaded{_among(failed)}")
     return made, len(reading.good)
+
+
+def _became(column: Column) -> str:
+    """What a column of past results was taken for."""
+    if column.variable is None:
+        return f"{column.name}: left out, it {column.remark}"
+    differ = ", another in every row: is it a variable?" if column.all_differ else ""
+    return f"{column.name}: a variable of {len(column.variable.values)} values{differ}"
 
 
 # -- ask ---------------------------------------------------------------------------------------
@@ -212,6 +225,8 @@ def ask(
     out.give({"points": points, "file": str(out_file) if out_file else None})
     if out_file is None:
         out.grid(header[:-1], [row[:-1] for row in rows])
+        if len(rows) > SHOWN:
+            out.say(f"the whole table: mercbo export {quote(str(study))} plate.csv --pending")
     else:
         designs = counted(len(points), "design")
         out.say(f"{out_file}: {designs}; fill in the column {opened.target!r}, then:")
@@ -263,13 +278,17 @@ def tell(
     partial: Partial = False,
     new: Annotated[bool, typer.Option("--new", help="Take designs that nobody asked for.")] = False,
     replicates: Annotated[
-        bool, typer.Option("--replicates", help="Take further results of the same design.")
+        bool,
+        typer.Option(
+            "--replicates",
+            help="Take further results of the same design; rows told before are passed over.",
+        ),
     ] = False,
     empty: EmptyIs = "skip",
     as_json: AsJson = False,
 ) -> None:
     """Store the results of a table: all of it, or, where anything is wrong, nothing."""
-    options = Options("", std, new, replicates, empty, again=replicates)
+    options = Options("", std, new, replicates, empty)
     _tell(study, results, target, options, partial, as_json)
 
 
@@ -330,7 +349,9 @@ def _tell(
         raise typer.Exit(WRONG)
     out.say(_told(opened, reading, len(kept), failed))
     if reading.again and options.replicates and not options.again:
-        out.say("rows told before were passed over; --replicates stores them once more")
+        out.say(
+            "rows told before were passed over; `mercbo import --replicates` stores them once more"
+        )
     if reading.problems:
         raise typer.Exit(PARTLY)
 
@@ -341,6 +362,15 @@ def _known(study: Study) -> Known:
         history.rows, history.values.tolist(),
         history.stack(history.failed), history.stack(history.pending),
     )  # fmt: skip
+
+
+def _errors(study: Study) -> dict[bytes, list[float]]:
+    """The known errors of all results by the key of the design, NaN where there is none."""
+    history = study.optimizer._history
+    errors: dict[bytes, list[float]] = {}
+    for found, error in zip(keys(history.rows), history.errors.tolist(), strict=True):
+        errors.setdefault(found, []).append(error)
+    return errors
 
 
 def _store(study: Study, good: tuple[Result, ...]) -> None:
@@ -378,8 +408,10 @@ def _told(study: Study, reading: Reading, kept: int, failed: int) -> str:
         if lines:
             parts.append(f"{counted(len(lines), 'row')} {what}")
     optimizer = study.optimizer
-    if len(optimizer.observations):
-        parts.append(f"best so far {optimizer.best_observed.value:g}")
+    ranked = study.ranked()
+    if ranked:
+        best = ranked[0]
+        parts.append(f"best so far {best.mean:g}{f' ({best.of})' if best.of else ''}")
     return "; ".join([*parts, f"{len(optimizer.pending)} pending"])
 
 
@@ -396,25 +428,43 @@ def amend(
     point: Annotated[str, typer.Option(help="Or one design: solvent=DMSO,heat=80,...")] = "",
     value: Annotated[str, typer.Option(help="Its right result, or 'failed'.")] = "",
     target: Target = None,
+    std: Annotated[str, typer.Option(help="The column of known measurement errors.")] = "std",
     as_json: AsJson = False,
 ) -> None:
-    """Correct results that were told wrongly."""
+    """Correct results that were told wrongly; known errors stay where no other is given."""
     out = Output(as_json=as_json)
     with answering(out, when_stopped=lambda: "some results may be corrected already; run it again"):
         opened = Study.open(study)
         if (corrected is None) == (not point):
             raise MercboError("either a table or --point with --value is needed")
-        changes: list[tuple[Point, float | None]]
+        changes: list[Correction]
         if corrected is None:
-            changes = [(assigned(opened.space, point), _right(value))]
+            changes = [Correction(assigned(opened.space, point), _right(value), None)]
         else:
-            changes = _corrections(out, opened, corrected, target or opened.target)
-        for each, right in changes:
-            opened.optimizer.amend(each, right)
-    failed = sum(right is None for _, right in changes)
-    out.give({"amended": len(changes), "failed": failed})
+            changes = _corrections(
+                out, opened, corrected, Options(target or opened.target, std, new=True)
+            )
+        before = _results(opened)
+        for each in changes:
+            opened.optimizer.amend(each.point, each.value, std=each.std)
+        replaced = before - _results(opened) + len(changes)
+    failed = sum(each.value is None for each in changes)
+    out.give({"amended": len(changes), "replaced": replaced, "failed": failed})
     into = f" ({counted(failed, 'failure')} now)" if failed else ""
-    out.say(counted(len(changes), "result") + " corrected" + into)
+    done = f"in place of {replaced}" if replaced > len(changes) else "corrected"
+    out.say(f"{counted(len(changes), 'result')} {done}{into}")
+
+
+class Correction(NamedTuple):
+    """A design with its right result (None: it failed), and the error of that where it is given."""
+
+    point: Point
+    value: float | None
+    std: float | None
+
+
+def _results(study: Study) -> int:
+    return len(study.optimizer.observations) + len(study.optimizer.failed)
 
 
 def _right(value: str) -> float | None:
@@ -426,29 +476,32 @@ def _right(value: str) -> float | None:
         raise MercboError(f"--value: {error}") from None
 
 
-def _corrections(
-    out: Output, study: Study, corrected: Path, target: str
-) -> list[tuple[Point, float | None]]:
-    """The rows whose result differs from the one told; all must be designs with a result."""
-    known = _known(study)
+def _corrections(out: Output, study: Study, corrected: Path, options: Options) -> list[Correction]:
+    """The rows whose result, or its error, differs from the one told; all must be designs with a
+    result."""
+    known, errors = _known(study), _errors(study)
     # what was told is set aside, so that no row counts as known
-    reading = read_results(
-        read_table(corrected), study.space, Known({}, known.pending), Options(target, new=True)
-    )
+    reading = read_results(read_table(corrected), study.space, Known({}, known.pending), options)
     _complain(out, reading)
-    changes: list[tuple[Point, float | None]] = []
+    changes: list[Correction] = []
     for result in reading.good:
-        told = known.told.get(result.row.astype(np.int16).tobytes())
+        told = known.told.get(key(result.row))
         if told is None:
             raise MercboError(f"{corrected.name}, line {result.line}: has no result to correct")
-        if len(told) > 1 and result.value not in told:
+        right = result.value in told and (
+            result.value is None
+            or result.std is None
+            or (result.value, result.std) in zip(told, errors[key(result.row)], strict=True)
+        )
+        if len(told) > 1 and not right:
             raise MercboError(
                 f"{corrected.name}, line {result.line}: the design has {len(told)} results, and a "
                 "table cannot say which of them to correct; --point with --value puts one in the "
                 "place of all"
             )
-        if result.value not in told:
-            changes.append((study.space.points(result.row[np.newaxis])[0], result.value))
+        if not right:
+            point = study.space.points(result.row[np.newaxis])[0]
+            changes.append(Correction(point, result.value, result.std))
     if reading.problems:
         raise MercboError("nothing was corrected")
     return changes
@@ -462,7 +515,10 @@ def cancel(
     study: StudyPath,
     which: Annotated[
         OptionalTexts,
-        typer.Argument(help="Numbers of `mercbo status --pending` (3 5-7), or a table."),
+        typer.Argument(
+            help="A table of the designs, or numbers of `mercbo status --pending` (3 5-7), which "
+            "are not those of a plate."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending designs.")] = False,
     as_json: AsJson = False,
@@ -478,7 +534,9 @@ def cancel(
         if chosen:
             opened.optimizer.cancel(chosen)
         left = len(opened.optimizer.pending)
-    out.give({"cancelled": len(chosen), "pending": left})
+    out.give({"cancelled": len(chosen), "pending": left, "points": chosen})
+    if chosen:  # a number may have been meant otherwise, such as that of a plate
+        out.grid(list(opened.space.names), values_of(opened, chosen))
     out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 

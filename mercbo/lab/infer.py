@@ -8,7 +8,7 @@ or with a different text in every row, is no variable and is named in a comment.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mercbo.domain.variables import (
     MAX_VALUES,
@@ -34,11 +34,13 @@ FEWEST_FOR_LABELS = 6
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: the variable that it became, or why it became none."""
+    """A column of the table: the variable that it became, or why it became none; and whether no
+    value comes twice, as in a column of dates or numbers of runs."""
 
     name: str
     variable: Variable | None
     remark: str
+    all_differ: bool = False
 
 
 def inferred(table: Table, target: str, *, ignore: tuple[str, ...] = ()) -> list[Column]:
@@ -77,8 +79,9 @@ def _column(table: Table, name: str, cells: list[Cell]) -> Column:
         raise SpaceError(f'{table.name}, column "{name}": {error}') from None
     if all(number is not None for number in numbers):
         found = sorted({_whole(number) for number in numbers if number is not None})
-        return _numeric(name, found)
-    return _texts(name, filled)
+        return replace(_numeric(name, found), all_differ=len(found) == len(filled))
+    differ = len({str(cell) for cell in filled}) == len(filled)
+    return replace(_texts(name, filled), all_differ=differ)
 
 
 def _whole(number: float) -> int | float:

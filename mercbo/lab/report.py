@@ -17,6 +17,7 @@ from importlib import resources
 import numpy as np
 
 from mercbo import __version__
+from mercbo.arrays import Floats, Rows
 from mercbo.domain.variables import Value
 from mercbo.explaining.explain import Explanation
 from mercbo.lab import charts
@@ -145,10 +146,10 @@ def _table(
 
 def _summary(study: Study) -> str:
     optimizer = study.optimizer
-    told = optimizer.observations
+    ranked = study.ranked()
     facts = [
-        ("Results", str(len(told))),
-        ("Best", _number(optimizer.best_observed.value) if told else "none yet"),
+        ("Results", str(len(optimizer.observations))),
+        ("Best", _number(ranked[0].mean) if ranked else "none yet"),
         ("Pending", str(len(optimizer.pending))),
         ("Failed", str(len(optimizer.failed))),
         ("Variables", str(len(study.space))),
@@ -159,30 +160,47 @@ def _summary(study: Study) -> str:
     ]
     listed = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts)
     best = ""
-    if told:
-        point = optimizer.best_observed.point
-        shown = ", ".join(f"{name} = {value}" for name, value in point.items())
-        value = _number(optimizer.best_observed.value)
+    if ranked:
+        first = ranked[0]
+        shown = ", ".join(f"{name} = {value}" for name, value in first.point.items())
+        value = _number(first.mean) + (f" ({first.of})" if first.of else "")
         best = f"<p>The best result, {value}, came from {escape(shown)}.</p>"
     return f'<dl class="facts">{listed}</dl>{best}'
 
 
 def _progress(study: Study) -> str:
     optimizer = study.optimizer
-    values = np.array([seen.value for seen in optimizer.observations])
-    fold = np.minimum if optimizer.direction == "minimize" else np.maximum
-    best = fold.accumulate(values)
-    return charts.progress(values.tolist(), best.tolist(), study.target, optimizer.direction)
+    history = optimizer._history
+    best = _best_so_far(history.rows, history.values, optimizer.direction)
+    return charts.progress(history.values.tolist(), best, study.target, optimizer.direction)
+
+
+def _best_so_far(rows: Rows, values: Floats, direction: str) -> list[float]:
+    """After each result the best mean of a design, as `Study.ranked` has it at the end."""
+    _, design = np.unique(rows, axis=0, return_inverse=True)
+    fold = np.min if direction == "minimize" else np.max
+    sums, counts = np.zeros(len(rows)), np.zeros(len(rows))
+    best = []
+    for each, value in zip(design.ravel().tolist(), values.tolist(), strict=True):
+        sums[each] += value
+        counts[each] += 1
+        told = counts > 0
+        best.append(float(fold(sums[told] / counts[told])))
+    return best
 
 
 def _best(study: Study) -> str:
-    optimizer = study.optimizer
-    sign = 1.0 if optimizer.direction == "minimize" else -1.0
-    ranked = sorted(optimizer.observations, key=lambda seen: sign * seen.value)[:BEST]
+    ranked = study.ranked()
+    # results of a design are counted where some has several
+    counted = len(ranked) < len(study.optimizer.observations)
     rows = [
-        [_cell(rank), _cell(seen.value), *(_cell(value) for value in seen.point.values())]
-        for rank, seen in enumerate(ranked, start=1)
-    ]
+        [_cell(rank), _cell(each.mean), *[_cell(len(each.results))] * counted,
+         *(_cell(value) for value in each.point.values())]
+        for rank, each in enumerate(ranked[:BEST], start=1)
+    ]  # fmt: skip
+    if counted:
+        header = ["Rank", f"Mean {study.target}", "Times", *study.space.names]
+        return _table(f"The {len(rows)} best designs", header, rows, sortable=True)
     header = ["Rank", study.target, *study.space.names]
     return _table(f"The {len(rows)} best results", header, rows, sortable=True)
 

@@ -302,7 +302,7 @@ def _refused(
     found = key(row)
     if found in first and not options.replicates:
         message = f"is the design of line {first[found]} again; --replicates takes both"
-    elif found in known.told and not options.replicates:
+    elif found in known.told and not options.replicates and not _works_now(known, found, value):
         message = (
             f"this design has the result {', '.join(map(_shown, known.told[found]))} already, here "
             f"it is {_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
@@ -315,6 +315,11 @@ def _refused(
     else:
         return []
     return [Problem(line.number, f"{table.name}, line {line.number}", message)]
+
+
+def _works_now(known: Known, design: bytes, value: float | None) -> bool:
+    """Whether a design that failed has a result at last: there is nothing to choose between."""
+    return known.told[design] == [None] and value is not None
 
 
 def _shown(value: float | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from mercbo.domain.variables import Value
+import numpy as np
+
+from mercbo.domain.variables import Point, Value
 from mercbo.errors import SettingError, SpaceError, StateError
 from mercbo.lab.notes import Notes
 from mercbo.lab.results import PLATE_COLUMNS
@@ -82,6 +84,19 @@ def url_of(path: str | os.PathLike[str]) -> str:
     return url.render_as_string(hide_password=False)
 
 
+class Design(NamedTuple):
+    """A design with all of its results, and their mean."""
+
+    point: Point
+    mean: float
+    results: list[float]
+
+    @property
+    def of(self) -> str:
+        """What the mean is one of, where there is more than one result."""
+        return f"the mean of {len(self.results)} results" if len(self.results) > 1 else ""
+
+
 @dataclass(frozen=True)
 class Study:
     """A run in a file."""
@@ -98,6 +113,16 @@ class Study:
     def target(self) -> str:
         """The name of the column of results."""
         return str(self.notes.get("target", TARGET))
+
+    def ranked(self) -> list[Design]:
+        """The designs with a result, best first: by the mean, which a lucky replicate moves less
+        than it would the best single result."""
+        grouped: dict[str, tuple[Point, list[float]]] = {}
+        for seen in self.optimizer.observations:
+            grouped.setdefault(repr(seen.point), (seen.point, []))[1].append(seen.value)
+        sign = -1.0 if self.optimizer.direction == "maximize" else 1.0
+        designs = [Design(point, float(np.mean(all_)), all_) for point, all_ in grouped.values()]
+        return sorted(designs, key=lambda each: sign * each.mean)
 
     @classmethod
     def create(

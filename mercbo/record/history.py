@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -66,6 +67,11 @@ class History:
         """(N,): which rows have a result or failed."""
         told = {*keys(self.rows), *self.failed}
         return np.array([found in told for found in keys(rows)], dtype=np.bool_)
+
+    def error_of(self, row: Rows) -> float:
+        """The known error of a point with one result; NaN where it has none, or other results."""
+        errors = self.errors[(self.rows == row).all(axis=1)]
+        return float(errors[0]) if len(errors) == 1 else math.nan
 
     # -- steps ---------------------------------------------------------------------------------
 

@@ -95,6 +95,14 @@ def test_no_bar_moves_where_nobody_looks(made) -> None:
     assert made("ask", "s.db", "-k", 2, "--out", "p.csv").stderr == ""
 
 
+def test_a_long_batch_says_where_the_rest_of_it_is(made) -> None:
+    assert "whole table" not in made("ask", "s.db", "-k", 2).stdout
+    said = made("ask", "s.db", "-k", 31).stdout
+    assert said.endswith("... 31 in all\nthe whole table: mercbo export s.db plate.csv --pending\n")
+    made("export", "s.db", "plate.csv", "--pending")
+    assert len(read_table("plate.csv").lines) == 33
+
+
 def test_plates_have_wells_and_controls(made) -> None:
     made("ask", "s.db", "--plate", 6, "--controls", "A1,B3", "--out", "p.csv")
     lines = read_table("p.csv").lines
@@ -151,8 +159,9 @@ def test_a_table_may_be_imported_again_with_more_in_it(made) -> None:
     rows = ["DMSO,20,1,0,5", "DMSO,20,1,0,5", "DMSO,20,1,0,6", "THF,40,2,1,failed"]
     assert "4 results stored" in made("import", "s.db", past(*rows)).stdout
     said = made("import", "s.db", past(*rows)).stdout
-    assert "0 results stored; 4 rows told before; best so far 6; 0 pending" in said
-    assert "passed over; --replicates stores them once more" in said
+    best = "best so far 5.33333 (the mean of 3 results)"
+    assert f"0 results stored; 4 rows told before; {best}; 0 pending" in said
+    assert "passed over; `mercbo import --replicates` stores them once more" in said
     # one more of equal results is one more
     more = made("import", "s.db", past(*rows, "DMSO,20,1,0,5", "THF,20,1,0,3"), "--json").json
     assert (more["told"], more["told_before"]) == (2, 4)
@@ -189,10 +198,23 @@ def test_past_failures_are_counted(run) -> None:
     assert "3 past results loaded (1 failure among them)" in said
 
 
-def test_replicates_may_be_told_with_an_equal_result(made) -> None:
-    made("import", "s.db", past("DMSO,20,1,0,5"))
-    assert "1 result stored" in made("tell", "s.db", "past.csv", "--replicates").stdout
-    assert made("status", "s.db", "--json").json["results"] == 2
+def test_of_replicates_only_those_that_are_more_than_told_are_stored(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,20,1,0,7"))
+    more = past("DMSO,20,1,0,5", "DMSO,20,1,0,5", "DMSO,20,1,0,6", "THF,20,1,0,7")
+    said = made("tell", "s.db", more, "--replicates").stdout
+    assert "2 results stored; 2 rows told before" in said
+    assert "`mercbo import --replicates` stores them once more" in said
+    assert made("tell", "s.db", more, "--replicates", "--json").json["told"] == 0
+    assert made("status", "s.db", "--json").json["results"] == 4
+
+
+@pytest.mark.parametrize("options", [[], ["--replicates"]])
+def test_what_failed_and_then_worked_is_told_with_the_same_table(made, options: list[str]) -> None:
+    made("tell", "s.db", past("DMSO,20,1,0,failed", "THF,20,1,0,5"), "--new")
+    said = made("tell", "s.db", past("DMSO,20,1,0,9", "THF,20,1,0,5"), *options).stdout
+    assert "1 result stored; 1 row told before; best so far 9" in said
+    status = made("status", "s.db", "--json").json
+    assert (status["results"], status["failed"]) == (2, 0)
 
 
 CODES = """
@@ -251,7 +273,9 @@ def test_corrections_by_table_and_by_hand(made) -> None:
     made("tell", "s.db", "r.csv")
     filled("p.csv", "c.csv", lambda rows: rows[1].__setitem__(-1, "99,5"))
     assert "mercbo amend" in made("tell", "s.db", "c.csv", code=1).stderr
-    assert made("amend", "s.db", "c.csv", "--json").json == {"amended": 1, "failed": 0}
+    assert made("amend", "s.db", "c.csv", "--json").json == {
+        "amended": 1, "replaced": 1, "failed": 0,
+    }  # fmt: skip
     best = made("status", "s.db", "--json").json["best"]
     assert best["value"] == 99.5
     point = ",".join(f"{name}={value}" for name, value in best["point"].items())
@@ -271,7 +295,7 @@ def test_a_correction_by_hand_is_a_number_or_failed(made, slip: str) -> None:
     status = made("status", "s.db", "--json").json
     assert (status["results"], status["failed"]) == (1, 0)
     assert made(*by_hand, "-2,5").stdout == "1 result corrected\n"
-    assert made(*by_hand, "Failed", "--json").json == {"amended": 1, "failed": 1}
+    assert made(*by_hand, "Failed", "--json").json["failed"] == 1
 
 
 def test_a_table_of_corrections_says_what_failed(made) -> None:
@@ -288,11 +312,53 @@ def test_a_table_of_corrections_leaves_replicates_alone(made) -> None:
     made("tell", "s.db", "again.csv", "--replicates")
     before = made("status", "s.db", "--json").json["results"]
     # nothing is wrong in it
-    assert made("amend", "s.db", "r.csv", "--json").json == {"amended": 0, "failed": 0}
+    assert made("amend", "s.db", "r.csv", "--json").json["amended"] == 0
     assert made("status", "s.db", "--json").json["results"] == before
     filled("p.csv", "c.csv", lambda rows: rows[0].__setitem__(-1, "99,5"))
     assert "cannot say which of them to correct" in made("amend", "s.db", "c.csv", code=1).stderr
     assert made("status", "s.db", "--json").json["results"] == before
+
+
+def errors(run: Callable[..., Result]) -> list[tuple[object, object]]:
+    return [(row["yield"], row["std"]) for row in run("export", "s.db", "--json").json["rows"]]
+
+
+def test_corrections_have_errors_or_keep_those_there_are(made) -> None:
+    header = "solvent,heat,hours,stir,yield,std"
+    made("import", "s.db", past("DMSO,20,1,0,10,0.5", "THF,20,1,0,6,0.25", header=header))
+    assert made("amend", "s.db", past("DMSO,20,1,0,12,0.7", header=header)).stdout
+    assert errors(made) == [(12, 0.7), (6, 0.25)]
+    # the error alone; where none is given the old one stays
+    said = made("amend", "s.db", past("DMSO,20,1,0,12,0.9", "THF,20,1,0,7,", header=header)).stdout
+    assert said == "2 results corrected\n"
+    assert errors(made) == [(12, 0.9), (7, 0.25)]
+    assert "0 results" in made("amend", "s.db", past("DMSO,20,1,0,12,0.9", header=header)).stdout
+    made("amend", "s.db", "--point", "solvent=THF,heat=20,hours=1,stir=0", "--value", 8)
+    assert errors(made) == [(12, 0.9), (8, 0.25)]
+
+
+def test_one_result_in_place_of_several_is_called_so(made) -> None:
+    header = "solvent,heat,hours,stir,yield,std"
+    rows = ["DMSO,20,1,0,10,0.5", "DMSO,20,1,0,11,0.5", "DMSO,20,1,0,12,0.5"]
+    made("import", "s.db", past(*rows, header=header))
+    other = past("DMSO,20,1,0,11,0.6", header=header)
+    assert "which of them to correct" in made("amend", "s.db", other, code=1).stderr
+    by_hand = ["amend", "s.db", "--point", "solvent=DMSO,heat=20,hours=1,stir=0", "--value", 3]
+    assert made(*by_hand).stdout == "1 result in place of 3\n"
+    assert errors(made) == [(3, None)]
+    assert made(*by_hand, "--json").json == {"amended": 1, "replaced": 1, "failed": 0}
+
+
+def test_all_commands_name_the_same_best_design(made) -> None:
+    rows = ["DMSO,20,1,0,10", "DMSO,20,1,0,11", "THF,20,1,0,14", "THF,20,1,0,2", "THF,20,1,0,2"]
+    said = made("import", "s.db", past(*rows)).stdout
+    assert "best so far 10.5 (the mean of 2 results)" in said
+    status = made("status", "s.db").stdout
+    assert "best 10.5 at solvent=DMSO, heat=20, hours=1, stir=0 (the mean of 2 results)" in status
+    best = made("best", "s.db", "-n", 1, "--json").json["best"][0]
+    assert made("status", "s.db", "--json").json["best"] == {
+        "point": best["point"], "value": best["value"],
+    }  # fmt: skip
 
 
 def test_cancelling(made) -> None:
@@ -306,7 +372,19 @@ def test_cancelling(made) -> None:
     assert "say which" in made("cancel", "s.db", code=1).stderr
     assert "'3-1' runs backwards; 1-3 was wanted" in made("cancel", "s.db", "3-1", code=1).stderr
     assert made("status", "s.db", "--json").json["pending"] == 3
-    assert made("cancel", "s.db", "--all", "--json").json == {"cancelled": 3, "pending": 0}
+    left = made("status", "s.db", "--pending", "--json").json["pending_points"]
+    cancelled = made("cancel", "s.db", "--all", "--json").json
+    assert cancelled == {"cancelled": 3, "pending": 0, "points": left}
+
+
+def test_what_was_cancelled_is_said(made) -> None:
+    made("ask", "s.db", "--fix", "solvent=THF,heat=80,hours=4,stir=1")
+    made("ask", "s.db", "--fix", "solvent=DMSO,heat=20,hours=3,stir=0", "--out", "p.csv")
+    # the first of those pending, and not the first of the plate
+    said = made("cancel", "s.db", "1").stdout
+    assert "THF" in said
+    assert "DMSO" not in said
+    assert "DMSO" in made("cancel", "s.db", "p.csv").stdout
 
 
 def test_from_past_results(run, tmp_path: Path) -> None:
@@ -327,6 +405,42 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     assert "8 results stored" in run("import", "t.db", "past.csv").stdout
     assert Study.open("t.db").space == study.space
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
+
+
+def test_the_batch_that_is_proposed_can_be_had(run) -> None:
+    assert "-k 24 --out plate.csv" in run("init", "l.db", "--space", "space.yaml").stdout
+    Path("few.yaml").write_text("variables: {a: [x, y, z], b: [1, 2, 3]}\n")
+    assert "next: mercbo ask s.db -k 9 --out" in run("init", "s.db", "--space", "few.yaml").stdout
+    run("ask", "s.db", "-k", 9, "--out", "plate.csv")
+    rows = ["x,1,5", "y,2,failed", "x,2,6"]
+    begin = ["--from", past(*rows, header="a,b,yield"), "--target", "yield"]
+    assert "next: mercbo ask t.db -k 1 --out" in run("init", "t.db", *begin).stdout
+    past(*rows, "y,1,7", header="a,b,yield")
+    assert "next" not in run("init", "u.db", *begin).stdout
+
+
+def test_from_past_results_it_is_said_what_became_a_variable(run) -> None:
+    rows = [f"{20260101 + 7 * i},{'Ann' if i % 3 else 'Bob'},{20 * (i % 3)},{i}" for i in range(8)]
+    table = past(*rows, header="date,operator,heat,yield")
+    begin = ["--from", table, "--target", "yield"]
+    said = run("init", "s.db", *begin).stdout
+    assert "date: a variable of 8 values, another in every row: is it a variable?\n" in said
+    assert "operator: a variable of 2 values\n" in said
+    assert "heat: a variable of 3 values\n" in said
+    assert "--ignore COLUMN,COLUMN" in said
+    said = run("init", "t.db", *begin, "--ignore", "date,operator").stdout
+    assert "date" not in said.replace("a date or", "")
+    assert Study.open("t.db").space.names == ("heat",)
+
+
+def test_a_space_is_changed_by_way_of_a_table(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,40,2,1,failed"))
+    made("ask", "s.db", "-k", 2)
+    Path("edited.yaml").write_text(SPACE.replace("THF]", "THF, DMF]"))
+    made("init", "new.db", "--space", "edited.yaml", "--maximize", "--target", "yield")
+    made("export", "s.db", "all.csv")
+    said = made("import", "new.db", "all.csv").stdout
+    assert "2 results stored (1 failure among them); 2 rows without a result yet" in said
 
 
 def test_from_past_results_nothing_is_written_over(run) -> None:

@@ -152,6 +152,18 @@ def test_one_result_and_one_variable_have_a_page_too(tmp_path: Path) -> None:
     assert "There is only one variable" in " ".join(Page(render(small)).text)
 
 
+def test_replicates_count_by_their_mean(tmp_path: Path) -> None:
+    space = Space({"x": Categorical(["a", "b"])})
+    noisy = Study.create(tmp_path / "r.db", space, direction="maximize", target="y", seed=0)
+    points = [{"x": name} for name in "baabb"]
+    noisy.optimizer.tell(points, [14.0, 10.0, 11.0, 2.0, 2.0])
+    text = " ".join(Page(render(noisy)).text)
+    assert "The best result, 10.5 (the mean of 2 results), came from x = a." in text
+    assert "The best of the first was 14, the best of all is 10.5 (maximize)" in text
+    assert "The 2 best designs" in text
+    assert [design.point["x"] for design in noisy.ranked()] == ["a", "b"]
+
+
 def test_ticks_are_round_and_inside() -> None:
     for low, high in ((0.0, 1.0), (-3.7, 12.2), (1e-9, 3e-9), (5e8, 9e8), (0.0, 0.07)):
         found = ticks(low, high)

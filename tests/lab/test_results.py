@@ -92,7 +92,6 @@ HEADER = "solvent,hours,stir,yield\n"
         ("water,6,0,5", r"line 2: .* breaks Forbid"),
         ("THF,2,0,5", r"never asked for \(the nearest one that was has stir=1\); --new"),
         ("DMSO,5,1,72", r"has the result 71\.5 already, here it is 72; .*mercbo amend"),
-        ("THF,5,1,3", "has the result failed already, here it is 3"),
         ("DMSO,5,1,failed", "has the result 71.5 already, here it is failed"),
     ],
 )
@@ -118,6 +117,14 @@ def test_a_repeated_row_is_explained_or_a_replicate(tmp_path: Path) -> None:
 def test_what_was_told_before_is_passed_over(tmp_path: Path) -> None:
     reading = read(tmp_path, HEADER + "DMSO,5,1,71.5\nTHF,5,1,NA\nDMSO,1,0,5\n")
     assert (reading.again, len(reading.good), reading.problems) == ((2, 3), 1, ())
+
+
+def test_a_result_of_what_failed_is_good(tmp_path: Path) -> None:
+    reading = read(tmp_path, HEADER + "THF,5,1,3\n")
+    assert ([each.value for each in reading.good], reading.problems) == ([3.0], ())
+    # but not two of them
+    (problem,) = read(tmp_path, HEADER + "THF,5,1,3\nTHF,5,1,4\n").problems
+    assert "is the design of line 2 again" in str(problem)
 
 
 def test_among_replicates_equal_results_are_counted(tmp_path: Path) -> None:

@@ -176,6 +176,20 @@ def test_amending_may_change_the_error_alone():
     assert opt.to_dict() == twin.to_dict()
 
 
+def test_amending_keeps_the_error_of_an_only_result():
+    opt = make(FOUR)
+    opt.tell([P, Q, Q], [1.0, 2.0, 3.0], std=[0.3, 0.4, 0.4])
+    opt.amend(P, 1.5)
+    opt.amend(Q, 2.5)  # in place of two, which may have had different ones
+    np.testing.assert_array_equal(opt._history.errors, [0.3, np.nan])
+    opt.amend(P, 1.5, std=np.nan)
+    np.testing.assert_array_equal(opt._history.errors, [np.nan, np.nan])
+    opt.amend(P, 1.5, std=0.3)
+    opt.amend(P, None)
+    opt.amend(P, 1.0)
+    assert np.isnan(opt._history.errors).all()
+
+
 def test_corrections_go_through_a_file(tmp_path):
     opt = make(n_initial=2)
     asked = run(opt, 6)

@@ -170,6 +170,8 @@ class Account:
 
     def amend(self, point: tuple, value: float | None, std: float | None) -> None:
         places = [i for i, entry in enumerate(self.told) if entry[0] == point]
+        if std is None and len(places) == 1:
+            std = self.told[places[0]][2]
         waiting = dict(self.pending)
         self.forget(point)
         self.tell(point, value, std)
