@@ -363,6 +363,8 @@ def without(name: str) -> dict:
         ({}, "missing variables ['base', 'solvent', 'heat', 'n', 'wash']"),
         ({**POINT, "solvent": "DMS0"}, "'solvent': 'DMS0' is not one of ['DMSO', 'THF', None]"),
         ({**POINT, "solvent": "DMS0"}, "did you mean 'DMSO'?"),
+        ({**POINT, "solvent": "thf"}, "did you mean 'THF'?"),
+        ({**POINT, "Solvent": "THF"}, "unknown variable 'Solvent'; did you mean 'solvent'?"),
         ({**POINT, "heat": 40}, "'heat': 40 is not one of [20, 40.5, 80]"),
         ({**POINT, "heat": float("nan")}, "'heat': nan is not one of"),
         ({**POINT, "heat": np.nan}, "'heat': nan is not one of"),
