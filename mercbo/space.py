@@ -328,6 +328,11 @@ class Space:
         """
         if hasattr(points, "columns") and hasattr(points, "to_dict"):
             return self._rows_of_frame(points)
+        if isinstance(points, str):
+            raise PointError(
+                f"points are dicts, rows of values or a DataFrame, got {points!r}"
+                f"{self._spelt([points])}"
+            )
         if is_single(points):
             return self._row(points)[np.newaxis]
         parsed = [self._numbered(i, p) for i, p in enumerate(points)]  # type: ignore[arg-type, var-annotated]
@@ -350,13 +355,22 @@ class Space:
             if len(ordered) != len(self):
                 raise PointError(
                     f"a row of {len(ordered)} values came, the space has {len(self)} variables"
+                    f"{self._spelt(ordered)}"
                 )
         else:
-            raise PointError(f"a point is a dict or a list of values, got {point!r}")
+            raise PointError(
+                f"a point is a dict or a list of values, got {point!r}{self._spelt([point])}"
+            )
         return np.array(
             [self._index(name, value) for name, value in zip(self.names, ordered, strict=True)],
             dtype=np.int64,
         )
+
+    def _spelt(self, values: Iterable[object]) -> str:
+        """Advice where a text has a letter for each variable, else an empty string."""
+        texts = (str(value) for value in values if isinstance(value, str))
+        spelt = next((text for text in texts if len(text) == len(self)), None)
+        return "" if spelt is None else f"; a point of its letters is list({spelt!r})"
 
     def _index(self, name: str, value: object) -> int:
         try:

@@ -389,6 +389,17 @@ def test_a_wrong_point_is_refused_with_its_name_and_value(point, message):
         MIXED.rows(point)
 
 
+@pytest.mark.parametrize(
+    "points", ["ACGT", ["ACGT"], ["ACGT", "AAAA"], [list("AAAA"), "ACGT"], np.array(["ACGT"])]
+)
+def test_a_text_with_a_letter_for_each_variable_is_refused_with_the_way_to_write_it(points):
+    dna = Space({f"s{i}": Categorical("A C G T".split()) for i in range(4)})
+    with pytest.raises(PointError, match=r"; a point of its letters is list\('ACGT'\)$"):
+        dna.rows(points)
+    with pytest.raises(PointError, match=r"(variables|got 'ACG')$"):
+        dna.rows("ACG" if isinstance(points, str) else ["ACG"])
+
+
 def test_a_far_name_is_refused_without_a_guess():
     with pytest.raises(PointError, match=r"^unknown variable 'zzzz'$"):
         MIXED.rows({**POINT, "zzzz": 1})
