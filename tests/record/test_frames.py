@@ -72,6 +72,14 @@ def test_missing_cells_are_failures_whatever_pandas_calls_them() -> None:
     assert (len(opt.observations), len(opt.failed)) == (2, 1)
 
 
+def test_missing_results_outside_of_a_frame_are_failures_too() -> None:
+    opt = optimizer()
+    opt.tell(opt.ask(2), pd.Series([1, pd.NA], dtype="Int64"))
+    opt.tell(opt.ask(2), [2.0, pd.NA], std=[pd.NA, 0.1])
+    opt.tell(opt.ask(), pd.NA)
+    assert ([o.value for o in opt.observations], len(opt.failed)) == ([1.0, 2.0], 3)
+
+
 def test_the_index_says_nothing() -> None:
     plain, odd = optimizer(), optimizer()
     frame = plain.ask(4, as_frame=True)
