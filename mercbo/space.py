@@ -9,6 +9,7 @@ two that it is built from: `domain/variables.py` and `domain/constraints.py`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -323,8 +324,8 @@ class Space:
         """Points in any accepted form -> index rows (N, n); one point gives one row.
 
         Accepted: a dict, a list of dicts, a list of values in the space's order, a list of such
-        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable, a row
-        of one or a list of them.
+        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable (others
+        are left alone), a row of one or a list of them.
         """
         if hasattr(points, "columns") and hasattr(points, "to_dict"):
             return self._rows_of_frame(points)
@@ -387,9 +388,13 @@ class Space:
             raise PointError(f"missing variable{'s' * (len(missing) > 1)} {missing}")
 
     def _rows_of_frame(self, frame: Any) -> Rows:
-        self._check_names(frame.columns)
-        if len(frame.columns) > len(self):
-            twice = next(name for name in self.names if list(frame.columns).count(name) > 1)
+        found = Counter(frame.columns)
+        missing = [name for name in self.names if name not in found]
+        if missing:  # of the other columns, one that is near to these is to blame
+            near = (c for c in found if c in self.variables or hint(c, missing))
+            self._check_names(near)
+        twice = next((name for name in self.names if found[name] > 1), None)
+        if twice is not None:
             raise PointError(f"two columns are named {twice!r}")
         columns = [self._column(name, frame[name].tolist()) for name in self.names]
         return np.array(columns, dtype=np.int64).reshape(len(self), len(frame)).T.copy()
