@@ -267,6 +267,8 @@ class Space:
     def sample_rows(self, k: int, *, rng: np.random.Generator) -> Rows:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise SettingError(f"k={k!r} is not a whole number of at least 0")
+        if not isinstance(rng, np.random.Generator):
+            raise SettingError(f"rng={rng!r} is not a numpy.random.Generator")
         return self.feasible.sample(int(k), rng=rng)
 
     def enumerate_rows(self) -> Rows:

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercbo import Binary, Categorical, Exactly, Integer, Ordinal, PointError, Space, SpaceError
+from mercbo import (
+    Binary,
+    Categorical,
+    Exactly,
+    Integer,
+    Ordinal,
+    PointError,
+    SettingError,
+    Space,
+    SpaceError,
+)
 from mercbo.domain.variables import MAX_VALUES
 from mercbo.errors import MercboError
 from mercbo.space import is_single
@@ -166,6 +176,12 @@ def test_samples_are_uniform_on_every_variable():
 
 def test_no_samples_are_an_empty_list():
     assert MIXED.sample(0, rng=np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
+def test_a_sample_needs_a_generator(rng):
+    with pytest.raises(SettingError, match=r"rng=.* is not a numpy\.random\.Generator"):
+        MIXED.sample(2, rng=rng)
 
 
 # -- JSON, pickle, equality --------------------------------------------------------------------
@@ -393,7 +409,7 @@ def test_a_wrong_point_is_refused_with_its_name_and_value(point, message):
     "points", ["ACGT", ["ACGT"], ["ACGT", "AAAA"], [list("AAAA"), "ACGT"], np.array(["ACGT"])]
 )
 def test_a_text_with_a_letter_for_each_variable_is_refused_with_the_way_to_write_it(points):
-    dna = Space({f"s{i}": Categorical("A C G T".split()) for i in range(4)})
+    dna = Space({f"s{i}": Categorical(["A", "C", "G", "T"]) for i in range(4)})
     with pytest.raises(PointError, match=r"; a point of its letters is list\('ACGT'\)$"):
         dna.rows(points)
     with pytest.raises(PointError, match=r"(variables|got 'ACG')$"):
