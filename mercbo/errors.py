@@ -83,7 +83,10 @@ def whole(option: str, came: object, *, least: int = 1) -> int:
 
 
 def hint(came: object, known: Iterable[object]) -> str:
-    """A "did you mean" clause for a name that is close to a known one, else an empty string."""
-    shown = {str(each): each for each in known}
-    close = difflib.get_close_matches(str(came), list(shown), n=1)
+    """A "did you mean" clause for a name that is close to a known one, whatever the case of its
+    letters, else an empty string."""
+    shown: dict[str, object] = {}
+    for each in known:
+        shown.setdefault(str(each).casefold(), each)
+    close = difflib.get_close_matches(str(came).casefold(), list(shown), n=1)
     return f"; did you mean {shown[close[0]]!r}?" if close else ""

@@ -139,7 +139,7 @@ class MercboSampler(optuna.samplers.BaseSampler):
         self._entropy = seed
         self._float_levels = float_levels
         self._n_startup_trials = n_startup_trials
-        self._search_space = dict(search_space or {})
+        self._search_space = checked_search_space(search_space)
         self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=seed)
         self._constraints_func = constraints_func
         self._acquisition = acquisition
@@ -312,6 +312,21 @@ class MercboSampler(optuna.samplers.BaseSampler):
             # drawn at the first use, so that copies in several processes differ
             self._entropy = state["entropy"]
         return state
+
+
+def checked_search_space(given: object) -> dict[str, BaseDistribution]:
+    """The parameters that are known beforehand; none where none are given."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise SettingError(f"search_space={given!r} is not a dict of name: distribution")
+    for name, distribution in given.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise SettingError(
+                f"search_space: {name!r} is {distribution!r}; a distribution of Optuna was wanted, "
+                "such as CategoricalDistribution([1, 2])"
+            )
+    return dict(given)
 
 
 # -- parameters as variables -------------------------------------------------------------------

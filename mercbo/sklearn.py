@@ -77,9 +77,14 @@ class Subset:
         at_least: int = 1,
         at_most: int | None = None,
     ) -> None:
+        if not isinstance(items, Iterable):
+            raise SpaceError(f"items={items!r} is not a list of items, such as range(13)")
         listed = tuple(items)
-        low = at_least if size is None else size
-        high = (len(listed) if at_most is None else at_most) if size is None else size
+        if size is not None:
+            low = high = _count("size", size)
+        else:
+            low = _count("at_least", at_least)
+            high = len(listed) if at_most is None else _count("at_most", at_most)
         if not 0 <= low <= high <= len(listed):
             raise SpaceError(f"no subset of {len(listed)} items has from {low} to {high} of them")
         object.__setattr__(self, "items", listed)
@@ -90,6 +95,13 @@ class Subset:
         shown = ", ".join(map(repr, self.items[:3]))
         more = f", ... {len(self.items)}" if len(self.items) > 3 else ""
         return f"Subset(items=({shown}{more}), at_least={self.at_least}, at_most={self.at_most})"
+
+
+def _count(option: str, came: object) -> int:
+    if isinstance(came, bool) or not isinstance(came, numbers.Integral):
+        bounds = "; at_least and at_most are bounds" if option == "size" else ""
+        raise SpaceError(f"{option}={came!r} is not a whole number{bounds}")
+    return int(came)
 
 
 class MercboSearchCV(BaseSearchCV):

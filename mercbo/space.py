@@ -9,6 +9,7 @@ two that it is built from: `domain/variables.py` and `domain/constraints.py`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -266,6 +267,8 @@ class Space:
     def sample_rows(self, k: int, *, rng: np.random.Generator) -> Rows:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise SettingError(f"k={k!r} is not a whole number of at least 0")
+        if not isinstance(rng, np.random.Generator):
+            raise SettingError(f"rng={rng!r} is not a numpy.random.Generator")
         return self.feasible.sample(int(k), rng=rng)
 
     def enumerate_rows(self) -> Rows:
@@ -323,11 +326,16 @@ class Space:
         """Points in any accepted form -> index rows (N, n); one point gives one row.
 
         Accepted: a dict, a list of dicts, a list of values in the space's order, a list of such
-        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable, a row
-        of one or a list of them.
+        lists, a 1-d or 2-d array of values, a pandas DataFrame with a column per variable (others
+        are left alone), a row of one or a list of them.
         """
         if hasattr(points, "columns") and hasattr(points, "to_dict"):
             return self._rows_of_frame(points)
+        if isinstance(points, str):
+            raise PointError(
+                f"points are dicts, rows of values or a DataFrame, got {points!r}"
+                f"{self._spelt([points])}"
+            )
         if is_single(points):
             return self._row(points)[np.newaxis]
         parsed = [self._numbered(i, p) for i, p in enumerate(points)]  # type: ignore[arg-type, var-annotated]
@@ -350,13 +358,22 @@ class Space:
             if len(ordered) != len(self):
                 raise PointError(
                     f"a row of {len(ordered)} values came, the space has {len(self)} variables"
+                    f"{self._spelt(ordered)}"
                 )
         else:
-            raise PointError(f"a point is a dict or a list of values, got {point!r}")
+            raise PointError(
+                f"a point is a dict or a list of values, got {point!r}{self._spelt([point])}"
+            )
         return np.array(
             [self._index(name, value) for name, value in zip(self.names, ordered, strict=True)],
             dtype=np.int64,
         )
+
+    def _spelt(self, values: Iterable[object]) -> str:
+        """Advice where a text has a letter for each variable, else an empty string."""
+        texts = (str(value) for value in values if isinstance(value, str))
+        spelt = next((text for text in texts if len(text) == len(self)), None)
+        return "" if spelt is None else f"; a point of its letters is list({spelt!r})"
 
     def _index(self, name: str, value: object) -> int:
         try:
@@ -373,9 +390,13 @@ class Space:
             raise PointError(f"missing variable{'s' * (len(missing) > 1)} {missing}")
 
     def _rows_of_frame(self, frame: Any) -> Rows:
-        self._check_names(frame.columns)
-        if len(frame.columns) > len(self):
-            twice = next(name for name in self.names if list(frame.columns).count(name) > 1)
+        found = Counter(frame.columns)
+        missing = [name for name in self.names if name not in found]
+        if missing:  # of the other columns, one that is near to these is to blame
+            near = (c for c in found if c in self.variables or hint(c, missing))
+            self._check_names(near)
+        twice = next((name for name in self.names if found[name] > 1), None)
+        if twice is not None:
             raise PointError(f"two columns are named {twice!r}")
         columns = [self._column(name, frame[name].tolist()) for name in self.names]
         return np.array(columns, dtype=np.int64).reshape(len(self), len(frame)).T.copy()

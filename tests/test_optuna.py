@@ -128,6 +128,18 @@ def test_wrong_numbers_of_levels_are_refused(wrong: dict[str, int]) -> None:
         MercboSampler(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a"], r"search_space=\['a'\] is not a dict of name: distribution"),
+        ({"a": [1, 2]}, r"search_space: 'a' is \[1, 2\]; a distribution of Optuna was wanted"),
+    ],
+)
+def test_what_is_no_search_space_is_refused_at_once(given: Any, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        MercboSampler(search_space=given)
+
+
 def test_other_wrong_settings_are_refused_at_once() -> None:
     with pytest.raises(SettingError, match="acquisition='ucb' is not one of"):
         MercboSampler(acquisition="ucb")

@@ -225,6 +225,25 @@ def test_subsets_have_the_size_asked_for() -> None:
         Subset("abcd", size=5)
 
 
+@pytest.mark.parametrize(
+    ("items", "bounds", "message"),
+    [
+        (13, {"size": 4}, r"items=13 is not a list of items, such as range\(13\)"),
+        (range(5), {"size": (1, 3)}, r"size=\(1, 3\) is not a whole number; at_least and at_most"),
+        (range(4), {"size": 2.0}, r"size=2\.0 is not a whole number"),
+        (range(4), {"at_least": "1"}, "at_least='1' is not a whole number$"),
+        (range(4), {"at_most": 2.5}, r"at_most=2\.5 is not a whole number$"),
+    ],
+)
+def test_what_is_no_list_or_no_number_of_items_is_refused(items, bounds, message):
+    with pytest.raises(SpaceError, match=message):
+        Subset(items, **bounds)
+
+
+def test_numbers_of_numpy_are_numbers_of_items():
+    assert Subset(range(4), size=np.int64(2)) == Subset(range(4), size=2)
+
+
 def test_features_are_selected_together_with_other_parameters() -> None:
     data, target = load_breast_cancer(return_X_y=True)
     model = make_pipeline(SelectColumns(), KNeighborsClassifier())

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercbo import Binary, Categorical, Exactly, Integer, Ordinal, PointError, Space, SpaceError
+from mercbo import (
+    Binary,
+    Categorical,
+    Exactly,
+    Integer,
+    Ordinal,
+    PointError,
+    SettingError,
+    Space,
+    SpaceError,
+)
 from mercbo.domain.variables import MAX_VALUES
 from mercbo.errors import MercboError
 from mercbo.space import is_single
@@ -166,6 +176,12 @@ def test_samples_are_uniform_on_every_variable():
 
 def test_no_samples_are_an_empty_list():
     assert MIXED.sample(0, rng=np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
+def test_a_sample_needs_a_generator(rng):
+    with pytest.raises(SettingError, match=r"rng=.* is not a numpy\.random\.Generator"):
+        MIXED.sample(2, rng=rng)
 
 
 # -- JSON, pickle, equality --------------------------------------------------------------------
@@ -363,6 +379,8 @@ def without(name: str) -> dict:
         ({}, "missing variables ['base', 'solvent', 'heat', 'n', 'wash']"),
         ({**POINT, "solvent": "DMS0"}, "'solvent': 'DMS0' is not one of ['DMSO', 'THF', None]"),
         ({**POINT, "solvent": "DMS0"}, "did you mean 'DMSO'?"),
+        ({**POINT, "solvent": "thf"}, "did you mean 'THF'?"),
+        ({**POINT, "Solvent": "THF"}, "unknown variable 'Solvent'; did you mean 'solvent'?"),
         ({**POINT, "heat": 40}, "'heat': 40 is not one of [20, 40.5, 80]"),
         ({**POINT, "heat": float("nan")}, "'heat': nan is not one of"),
         ({**POINT, "heat": np.nan}, "'heat': nan is not one of"),
@@ -372,7 +390,10 @@ def without(name: str) -> dict:
         ({**POINT, "n": None}, "'n': None is not a whole number from -1 to 2"),
         ({**POINT, "wash": 2}, "'wash': 2 is not one of [0, 1]"),
         ({**POINT, "wash": "1"}, "'wash': '1' is not one of [0, 1]"),
-        ({**POINT, "base": ["A"]}, "'base': ['A'] is not one of ['A', 'C', 'G', 'T']"),
+        ({**POINT, "base": ["A"]}, "'base': a list came, one value was wanted: ['A']"),
+        ({**POINT, "n": (1, 2)}, "'n': a list came, one value was wanted: (1, 2)"),
+        ({**POINT, "wash": np.array([0, 1])}, "'wash': a list came, one value was wanted"),
+        ({**POINT, "wash": np.array(7)}, "'wash': array(7) is not one of"),
         ({**POINT, "base": {}}, "'base': {} is not one of"),
         (ORDERED[:4], "a row of 4 values came, the space has 5 variables"),
         ([*ORDERED, 0], "a row of 6 values came, the space has 5 variables"),
@@ -382,6 +403,17 @@ def without(name: str) -> dict:
 def test_a_wrong_point_is_refused_with_its_name_and_value(point, message):
     with pytest.raises(PointError, match=re.escape(message)):
         MIXED.rows(point)
+
+
+@pytest.mark.parametrize(
+    "points", ["ACGT", ["ACGT"], ["ACGT", "AAAA"], [list("AAAA"), "ACGT"], np.array(["ACGT"])]
+)
+def test_a_text_with_a_letter_for_each_variable_is_refused_with_the_way_to_write_it(points):
+    dna = Space({f"s{i}": Categorical(["A", "C", "G", "T"]) for i in range(4)})
+    with pytest.raises(PointError, match=r"; a point of its letters is list\('ACGT'\)$"):
+        dna.rows(points)
+    with pytest.raises(PointError, match=r"(variables|got 'ACG')$"):
+        dna.rows("ACG" if isinstance(points, str) else ["ACG"])
 
 
 def test_a_far_name_is_refused_without_a_guess():

@@ -59,6 +59,13 @@ def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
     return tuple(found.values())
 
 
+def _is_listed(value: object) -> bool:
+    """Whether several values came: a list, a tuple, a set, a range, an array, a Series."""
+    if isinstance(value, (str, bytes, Mapping)):
+        return False
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+
+
 class Variable:
     """What the four kinds of variable share: a tuple of values and a graph on them."""
 
@@ -80,6 +87,8 @@ class Variable:
         try:
             return self._position[value]  # type: ignore[index]
         except (KeyError, TypeError):
+            if _is_listed(value):
+                raise PointError(f"a list came, one value was wanted: {value!r}") from None
             near = self._near(value)
             if len(near) != 1:
                 raise PointError(f"{value!r} {self._refusal(value)}") from None

@@ -148,6 +148,8 @@ class Explanation:
     check: CrossValidation
     warped: bool
     why: Why | None = None
+    # whether rules or a table leave points out, of which averages know nothing
+    ruled: bool = False
 
     def to_frame(self, what: str = "effects") -> Any:
         """A pandas DataFrame: "effects", "interactions", "importance", "pairs", "check", "why"."""
@@ -203,6 +205,8 @@ class Explanation:
         lines.append(f"Left-out results: R2 {self.check.r2:.2f}; in their intervals: {shown}")
         if self.warped:
             lines.append("Results are modelled on a warped scale: effects do not quite add up")
+        if self.ruled:
+            lines.append("Averages run over all combinations, also those that are not allowed")
         return "\n".join([*lines, *([repr(self.why)] if self.why else [])])
 
 
@@ -284,6 +288,7 @@ def explain(
         higher=max(1.0 - known, 0.0) if total > 0 else 0.0,
         check=cross_validation(posteriors, units, space.points(rows), values, level),
         warped=scale.warp.name is not None,
+        ruled=not space.region.is_free,
         why=None if row is None else _why(space, scale, centre, mains, pairs, posteriors, row),
     )
 

@@ -68,7 +68,7 @@ class Evaluation:
 @dataclass(frozen=True)
 class Result:
     """What a run came to. `stopped` says why it ended: "budget", "exhausted" (no point is left),
-    "callback" or "interrupted"."""
+    "failing" (the first `n_initial` evaluations all raised), "callback" or "interrupted"."""
 
     best: Observation | None
     observations: tuple[Observation, ...]
@@ -109,6 +109,7 @@ class Job:
     value: float | None = None
     std: float = np.nan
     reason: str = ""
+    raised: bool = False
 
     @property
     def is_suspect(self) -> bool:
@@ -127,6 +128,7 @@ class Campaign:
         self._stuck: set[Future[Any]] = set()
         self._reasons: dict[bytes, str] = {}
         self._stopped = ""
+        self._ended = self._raised = 0  # evaluations of this call, and those of them that raised
         self._vain = 0  # failures of points that have a result, of which a history keeps nothing
         # running means, in seconds: of asking for a point, of evaluating one; and the variance of
         # the first
@@ -300,6 +302,7 @@ class Campaign:
     def _failed(self, job: Job, error: BaseException) -> None:
         """Try again, or leave it at that."""
         job.reason = f"{type(error).__name__}: {error}"
+        job.raised = not isinstance(error, TimeoutError)
         again = job.tries < self._plan.retries
         said = f", trying again ({job.tries + 1} of {self._plan.retries})" if again else ""
         log.warning("the evaluation of %s failed%s", job.point, said, exc_info=error)
@@ -317,14 +320,26 @@ class Campaign:
         self._done = []
         for found, job in zip(keys(self._opt.space.rows(points)), jobs, strict=True):
             self._reasons[found] = job.reason
+        self._note_raised(jobs)
         for job in jobs:
             seconds = time.monotonic() - job.sent
             evaluation = Evaluation(job.point, job.value, job.reason, seconds, self._opt)
             said = None if self._plan.callback is None else self._plan.callback(evaluation)
             if isinstance(said, (bool, np.bool_)) and said:
                 self._stopped = "callback"
-        if self._stopped == "callback":
+        if self._stopped in ("callback", "failing"):
             self._let_go()
+
+    def _note_raised(self, jobs: list[Job]) -> None:
+        """End a run without results whose first evaluations all raised: the function is at fault
+        then, and not the points, and the budget is better kept until it is mended."""
+        self._ended += len(jobs)
+        self._raised += sum(job.raised for job in jobs)
+        enough = self._raised == self._ended >= self._opt.n_initial
+        if enough and len(self._opt._history) == 0 and not self._stopped:
+            self._stopped = "failing"
+            said = "the first %d evaluations all raised, the last one %s; the run ends here"
+            log.warning(said, self._ended, jobs[-1].reason)
 
     def _check_clock(self) -> None:
         """Give up jobs that are over their time and do not stop by themselves."""

@@ -76,11 +76,7 @@ def take_apart(
     for what, given in (("values", values), ("std", std)):
         if isinstance(given, str) and given in space.variables:
             raise ResultError(f"{what}: {given!r} is a variable of the space")
-    named = [isinstance(given, str) for given in (values, std)]
-    values, std = _column(frame, values, "values"), _column(frame, std, "std")
-    if any(named):
-        frame = frame[[name for name in frame.columns if name in space.variables]]
-    return frame, values, std
+    return frame, _column(frame, values, "values"), _column(frame, std, "std")
 
 
 def _column(frame: Any, given: object, what: str) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercbo.arrays import Floats
 from mercbo.errors import ResultError
-from mercbo.space import is_single
+from mercbo.space import is_missing, is_single
 
 
 def read_values(points: object, values: object, count: int) -> Floats:
@@ -57,7 +57,7 @@ def is_listed(value: object) -> bool:
 
 
 def _number(value: object, where: str) -> float:
-    """A float; NaN for None, infinity where it is too large for one."""
+    """A float; NaN for None and pandas' NA, infinity where it is too large for one."""
     if value is None:
         return math.nan
     if isinstance(value, (str, bytes, complex, np.complexfloating)) or is_listed(value):
@@ -65,6 +65,8 @@ def _number(value: object, where: str) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
+        if is_missing(value):
+            return math.nan
         raise ResultError(f"{where}{value!r} is not a number") from None
     except OverflowError:
         return math.inf

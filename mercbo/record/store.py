@@ -354,9 +354,11 @@ def _parsed(url: str) -> sql.URL:
     try:
         return sql.make_url(url)
     except ArgumentError:
+        file = url.removeprefix("sqlite:").lstrip("/") if url.startswith("sqlite:") else url
+        root = "; a path from the root has four slashes" if url.startswith("sqlite:/") else ""
         raise SettingError(
             f"storage={url!r} is not a database URL; "
-            f"for a file of SQLite write {f'sqlite:///{url}'!r}"
+            f"for a file of SQLite write {f'sqlite:///{file}'!r}{root}"
         ) from None
 
 

@@ -10,7 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercbo import Binary, Categorical, Model, NoResults, Optimizer, Ordinal, SettingError, Space
+from mercbo import (
+    AtMost,
+    Binary,
+    Categorical,
+    Model,
+    NoResults,
+    Optimizer,
+    Ordinal,
+    SettingError,
+    Space,
+)
 from mercbo.domain.variables import Point
 from mercbo.explaining.explain import Explanation
 
@@ -137,6 +147,13 @@ def test_a_prediction_is_the_sum_of_its_parts(model: Model) -> None:
         assert why.low < why.predicted < why.high
         assert why.nearest == min(sum(point[n] != other[n] for n in point) for other in POINTS[::3])
         assert 0.0 <= why.chance <= 1.0
+
+
+def test_the_text_says_that_averages_know_nothing_of_rules() -> None:
+    for rules in ([], [AtMost(2, ["x0", "x1", "x2"])]):
+        opt = Optimizer(Space({f"x{i}": Binary() for i in range(3)}, rules), seed=0)
+        opt.tell([[0, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]], [0.0, 1.0, 2.5, 2.0])
+        assert ("also those that are not allowed" in repr(opt.explain())) == bool(rules)
 
 
 def test_tables_and_the_text_hold_what_was_found() -> None:

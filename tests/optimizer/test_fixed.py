@@ -187,8 +187,9 @@ def test_only_the_constraints_in_the_way_are_named():
     ("fixed", "message"),
     [
         ({"solvant": "THF"}, "fixed: unknown variable 'solvant'; did you mean 'solvent'?"),
+        ({"SOLVENT": "THF"}, "fixed: unknown variable 'SOLVENT'; did you mean 'solvent'?"),
         ({"solvent": "thf"}, "'solvent': 'thf' is not one of"),
-        ({"solvent": ["THF", "DMF"]}, "'solvent': ['THF', 'DMF'] is not one of"),
+        ({"solvent": ["THF", "DMF"]}, "'solvent': a list came, one value was wanted"),
         ({"heat": 9}, "'heat': 9 is not a whole number from 1 to 4"),
         ({3: 4}, "fixed: unknown variable 3"),
         ([], "fixed must be a dict of name: value, got []"),

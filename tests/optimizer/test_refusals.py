@@ -136,6 +136,7 @@ def test_a_failed_save_changes_nothing(tmp_path):
     [
         ({"direction": "max"}, "direction='max' is not one of ['minimize', 'maximize']"),
         ({"direction": "maximise"}, "did you mean 'maximize'?"),
+        ({"acquisition": "EI"}, "did you mean 'ei'?"),
         ({"direction": None}, "direction=None"),
         ({"model": "paper"}, "model='paper' is not a Model"),
         ({"model": Model}, "is not a Model"),

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, ResultError, Space
+from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, PointError, ResultError, Space
 from mercbo.record.frames import dtype
 
 SPACE = Space(
@@ -64,12 +64,34 @@ def test_columns_may_be_named_and_others_left_alone() -> None:
     assert opt.to_dict()["errors"] == [0.5] * 3
 
 
+def test_further_columns_are_left_alone_wherever_a_frame_comes() -> None:
+    opt = optimizer()
+    frame = opt.ask(3, as_frame=True).assign(note="x", y=[3, 1, 2])
+    opt.tell(frame, frame["y"])
+    assert [o.value for o in opt.observations] == [3.0, 1.0, 2.0]
+    assert opt.predict(frame).mean.shape == (3,)
+    opt.forget(frame[["y", *SPACE.names]])
+    assert not opt.observations
+    with pytest.raises(PointError, match="unknown variable 'Base'; did you mean 'base'"):
+        opt.tell(frame.rename(columns={"base": "Base"}), frame["y"])
+    with pytest.raises(PointError, match=r"^missing variable \['base'\]"):
+        opt.tell(frame.drop(columns="base"), "y")
+
+
 def test_missing_cells_are_failures_whatever_pandas_calls_them() -> None:
     opt = optimizer()
     frame = opt.ask(3, as_frame=True)
     frame["y"] = pd.array([1, None, 3], dtype="Int64")
     opt.tell(frame)
     assert (len(opt.observations), len(opt.failed)) == (2, 1)
+
+
+def test_missing_results_outside_of_a_frame_are_failures_too() -> None:
+    opt = optimizer()
+    opt.tell(opt.ask(2), pd.Series([1, pd.NA], dtype="Int64"))
+    opt.tell(opt.ask(2), [2.0, pd.NA], std=[pd.NA, 0.1])
+    opt.tell(opt.ask(), pd.NA)
+    assert ([o.value for o in opt.observations], len(opt.failed)) == ([1.0, 2.0], 3)
 
 
 def test_the_index_says_nothing() -> None:
