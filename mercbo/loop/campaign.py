@@ -44,6 +44,8 @@ RECENT = 0.2
 SLOW = 2.0
 # Workers that become free during an ask, from which on points are asked for ahead of time.
 NOTICED = 0.05
+# First evaluations that have all raised, from which on the function is at fault and not the points.
+FAULTY = 20
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Evaluation:
 @dataclass(frozen=True)
 class Result:
     """What a run came to. `stopped` says why it ended: "budget", "exhausted" (no point is left),
-    "failing" (the first `n_initial` evaluations all raised), "callback" or "interrupted"."""
+    "failing" (the first 20 evaluations all raised), "callback" or "interrupted"."""
 
     best: Observation | None
     observations: tuple[Observation, ...]
@@ -335,7 +337,7 @@ class Campaign:
         then, and not the points, and the budget is better kept until it is mended."""
         self._ended += len(jobs)
         self._raised += sum(job.raised for job in jobs)
-        enough = self._raised == self._ended >= self._opt.n_initial
+        enough = self._raised == self._ended >= FAULTY
         if enough and len(self._opt._history) == 0 and not self._stopped:
             self._stopped = "failing"
             said = "the first %d evaluations all raised, the last one %s; the run ends here"

@@ -170,21 +170,20 @@ def always_raises(_point: dict) -> float:
 @pytest.mark.parametrize("workers", [0, 3])
 def test_a_function_that_always_raises_does_not_use_up_the_budget(workers, caplog):
     executor = ThreadPoolExecutor(workers) if workers else None
-    quiet = {**QUIET, "n_initial": 5}
-    result = minimize(always_raises, BITS, budget=30, executor=executor, **quiet)
+    result = minimize(always_raises, BITS, budget=30, executor=executor, **QUIET)
     assert result.stopped == "failing"
-    assert 5 <= len(result.failures) <= 5 + workers
+    assert 20 <= len(result.failures) <= 20 + workers
     assert result.optimizer.pending == []
     assert "evaluations all raised, the last one KeyError: 'yield'" in caplog.text
 
 
 def test_a_run_that_ended_failing_goes_on_once_the_function_is_mended(tmp_path):
-    kept = {**QUIET, "n_initial": 5, "storage": url_of(tmp_path)}
-    assert minimize(always_raises, BITS, budget=8, **kept).stopped == "failing"
+    kept = {**QUIET, "storage": url_of(tmp_path)}
+    assert minimize(always_raises, BITS, budget=24, **kept).stopped == "failing"
     opt = Optimizer.open(url_of(tmp_path))
     opt.retry(opt.failed)
-    result = minimize(total, BITS, budget=8, **kept)
-    assert (len(result.observations), result.failures, result.stopped) == (8, (), "budget")
+    result = minimize(total, BITS, budget=24, **kept)
+    assert (len(result.observations), result.failures, result.stopped) == (24, (), "budget")
 
 
 def raises_but_first(points: list[dict]):
@@ -198,10 +197,9 @@ def raises_but_first(points: list[dict]):
 
 
 def test_a_failure_that_was_returned_says_nothing_against_the_function():
-    quiet = {**QUIET, "n_initial": 3}
     for f in (lambda _: None, raises_but_first([])):
-        result = minimize(f, BITS, budget=6, **quiet)
-        assert (len(result.failures), result.stopped) == (6, "budget")
+        result = minimize(f, BITS, budget=24, **QUIET)
+        assert (len(result.failures), result.stopped) == (24, "budget")
 
 
 # -- time limits -------------------------------------------------------------------------------
