@@ -261,7 +261,7 @@ def test_partial_points_are_positions_and_indices():
         (None, "fixed must be a dict of name: value, got None"),
         ({"aa": 1}, "fixed: unknown variable 'aa'; did you mean 'a'?"),
         ({"c": "z"}, "'c': 'z' is not one of ['x', 'y', None]"),
-        ({"c": ["x"]}, "'c': ['x'] is not one of ['x', 'y', None]"),
+        ({"c": ["x"]}, "'c': a list came, one value was wanted: ['x']"),
     ],
 )
 def test_wrong_partial_points_are_refused(fixed, message):
