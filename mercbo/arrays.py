@@ -64,3 +64,8 @@ def first_of_each(rows: AnyArray) -> Index:
     for position, row in enumerate(packed.view(f"V{2 * rows.shape[1]}").ravel().tolist()):
         found.setdefault(row, position)
     return np.array([found[row] for row in sorted(found)], dtype=np.intp)
+
+
+def is_listed(value: object) -> bool:
+    """Whether `value` holds several: a list, an array that is not 0-d, a Series."""
+    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0

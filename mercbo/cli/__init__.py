@@ -1,6 +1,7 @@
 """The command line, `mercbo ...`: each module holds a group of its commands.
 
-`study.py` has those that change a study, `show.py` those that look at one, `demo.py` a whole loop
+`study.py` has those that a study grows by, `corrections.py` those that take something back,
+`show.py` those that look at one, `demo.py` a whole loop
 on a made-up reaction, `bench.py` the measurements; `common.py` has what they share.
 """
 
@@ -17,11 +18,11 @@ except ImportError as error:
     ) from error
 
 from mercbo import __version__
-from mercbo.cli import demo, show, study
+from mercbo.cli import corrections, demo, show, study
 from mercbo.cli.bench import bench
 
 app = typer.Typer(no_args_is_help=True, add_completion=True)
-for group in (study, show, demo):
+for group in (study, corrections, show, demo):
     app.registered_commands += group.app.registered_commands
 app.add_typer(bench, name="bench")
 

@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 from rich import box
@@ -26,6 +26,7 @@ from rich.table import Table as Grid
 
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
+from mercbo.lab.results import Known, Reading, known_of
 from mercbo.lab.study import Study
 
 WRONG, PARTLY, STOPPED = 1, 3, 130
@@ -33,6 +34,13 @@ WRONG, PARTLY, STOPPED = 1, 3, 130
 SHOWN = 30
 
 StudyPath = Annotated[Path, typer.Argument(help="The study, a file made by `mercbo init`.")]
+OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
+OptionalText = Optional[str]  # noqa: UP045
+OptionalInt = Optional[int]  # noqa: UP045
+OptionalTexts = Optional[list[str]]  # noqa: UP045
+Target = Annotated[
+    OptionalText, typer.Option(help="The column of results, if not the study's own.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object in place of text.")]
 
 
@@ -145,3 +153,25 @@ def check_free(
         raise MercboError(f"{path}: exists already; {remedy}")
     if not path.parent.is_dir():
         raise MercboError(f"{path}: there is no folder {path.parent}")
+
+
+def known(study: Study) -> Known:
+    """What a study has of each design."""
+    history = study.optimizer._history
+    return known_of(
+        history.rows, history.values.tolist(),
+        history.stack(history.failed), history.stack(history.pending),
+    )  # fmt: skip
+
+
+def complain(out: Output, reading: Reading) -> None:
+    """What is wrong with a table, and what was understood all the same."""
+    list_some(out, reading.remarks, "remarks")
+    list_some(out, reading.problems, "complaints")
+
+
+def list_some(out: Output, listed: Sequence[object], what: str) -> None:
+    for each in listed[:SHOWN]:
+        out.warn(str(each))
+    if len(listed) > SHOWN:
+        out.warn(f"... {len(listed)} {what} in all")

@@ -9,8 +9,17 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from mercbo.cli.common import AsJson, Output, StudyPath, answering, check_free, counted, values_of
-from mercbo.cli.study import OptionalPath, OptionalText
+from mercbo.cli.common import (
+    AsJson,
+    OptionalPath,
+    OptionalText,
+    Output,
+    StudyPath,
+    answering,
+    check_free,
+    counted,
+    values_of,
+)
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose, hint
 from mercbo.lab.assignments import assigned
@@ -50,7 +59,7 @@ def status(
     out.say(f"{study}: {optimizer.direction} {opened.target!r}")
     out.say(f"{counted(len(told), 'result')}, {len(failed)} failed, {len(waiting)} pending")
     if best is not None:
-        out.say(f"best {best.mean:g} at {_line(best.point)}{f' ({best.of})' if best.of else ''}")
+        out.say(f"best {best.mean:g} at {_line(best.point)}{best.remark}")
     if pending:
         numbered = [[i + 1, *row] for i, row in enumerate(values_of(opened, waiting))]
         out.grid(["number", *opened.space.names], numbered)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from mercbo.arrays import Rows
+from mercbo.arrays import Rows, is_listed
 from mercbo.errors import PointError, SpaceError, choose, hint
 
 Value: TypeAlias = str | int | float | bool | None
@@ -59,13 +59,6 @@ def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
     return tuple(found.values())
 
 
-def _is_listed(value: object) -> bool:
-    """Whether several values came: a list, a tuple, a set, a range, an array, a Series."""
-    if isinstance(value, (str, bytes, Mapping)):
-        return False
-    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
-
-
 class Variable:
     """What the four kinds of variable share: a tuple of values and a graph on them."""
 
@@ -87,7 +80,7 @@ class Variable:
         try:
             return self._position[value]  # type: ignore[index]
         except (KeyError, TypeError):
-            if _is_listed(value):
+            if is_listed(value) and not isinstance(value, (str, bytes, Mapping)):
                 raise PointError(f"a list came, one value was wanted: {value!r}") from None
             near = self._near(value)
             if len(near) != 1:

@@ -37,7 +37,7 @@ LEAST_SPREAD = 1e-14
 # some hundred times.
 SETTLED = 0.05
 # Points predicted at a time: with 1,000 results 32 MB for each of some arrays.
-TOGETHER = 4096
+PREDICTED = 4096
 # Results beyond the first of their point from which the model's noise is believed.
 REPLICATES = 5
 
@@ -168,8 +168,8 @@ class Surrogate:
     def _predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """The same before the output warp is undone, some rows at a time."""
         mean, spread = np.empty(len(rows)), np.empty(len(rows))
-        for i in range(0, len(rows), TOGETHER):
-            part = slice(i, i + TOGETHER)
+        for i in range(0, len(rows), PREDICTED):
+            part = slice(i, i + PREDICTED)
             pairs = [posterior.predict(rows[part]) for posterior in self.posteriors]
             means, variances = np.array([m for m, _ in pairs]), np.array([v for _, v in pairs])
             mean[part] = means.mean(axis=0)

@@ -163,7 +163,7 @@ def _summary(study: Study) -> str:
     if ranked:
         first = ranked[0]
         shown = ", ".join(f"{name} = {value}" for name, value in first.point.items())
-        value = _number(first.mean) + (f" ({first.of})" if first.of else "")
+        value = _number(first.mean) + first.remark
         best = f"<p>The best result, {value}, came from {escape(shown)}.</p>"
     return f'<dl class="facts">{listed}</dl>{best}'
 

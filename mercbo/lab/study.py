@@ -92,9 +92,9 @@ class Design(NamedTuple):
     results: list[float]
 
     @property
-    def of(self) -> str:
-        """What the mean is one of, where there is more than one result."""
-        return f"the mean of {len(self.results)} results" if len(self.results) > 1 else ""
+    def remark(self) -> str:
+        """To stand behind the mean: of how many results it is one, where there are several."""
+        return f" (the mean of {len(self.results)} results)" if len(self.results) > 1 else ""
 
 
 @dataclass(frozen=True)

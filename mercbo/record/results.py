@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Set
 
 import numpy as np
 
-from mercbo.arrays import Floats
+from mercbo.arrays import Floats, is_listed
 from mercbo.errors import ResultError
 from mercbo.space import is_missing, is_single
 
@@ -49,11 +49,6 @@ def _read(
     if len(listed) != count:
         raise ResultError(f"{count} points came with {len(listed)} {what}s")
     return np.array([convert(v, f"{what} {i}: ") for i, v in enumerate(listed)], dtype=float)
-
-
-def is_listed(value: object) -> bool:
-    """Whether `value` holds several: a list, an array that is not 0-d, a Series."""
-    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
 
 
 def _number(value: object, where: str) -> float:

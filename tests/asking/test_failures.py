@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from conftest import SMALL
 from scipy.special import ndtr
 from scipy.stats import norm
 
@@ -241,11 +242,11 @@ def test_a_few_failures_alone_do_not_rule_out_everything() -> None:
         before = chance.mean()
 
 
-def test_one_of_each_is_told_apart(small_space: Space) -> None:
-    rows = small_space.enumerate_rows()
-    if len(rows) == 1:
-        pytest.skip("two different rows are wanted")
-    works = fit_works(kernel_of(small_space), rows[:1], rows[-1:])
+@pytest.mark.parametrize("name", [name for name, space in SMALL.items() if space.size > 1])
+def test_one_of_each_is_told_apart(name: str) -> None:
+    space = SMALL[name]
+    rows = space.enumerate_rows()
+    works = fit_works(kernel_of(space), rows[:1], rows[-1:])
     worked, failed = works.chance(rows[[0, -1]])
     assert failed < 0.5 < worked
 

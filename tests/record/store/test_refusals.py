@@ -96,7 +96,7 @@ def test_a_run_that_vanished_is_said(url, tmp_path):
     ("storage", "message"),
     [
         ("run.db", "is not a database URL; for a file of SQLite write 'sqlite:///run.db'"),
-        ("/tmp/run.db", "write 'sqlite:////tmp/run.db'"),
+        ("/data/run.db", "write 'sqlite:////data/run.db'"),
         ("sqlite:run.db", "write 'sqlite:///run.db'"),
         ("sqlite:/run.db", "write 'sqlite:///run.db'; a path from the root has four slashes"),
         (7, "storage=7 is not a database URL"),
