@@ -40,7 +40,7 @@ LAYERS = [
     "explaining.orders", "explaining.ridges", "explaining.stacks", "explaining.further",
     "explaining.explanatory", "drawing.surrogate",
     "asking.improvement", "asking.failures", "asking.entropy", "asking.bound", "asking.scores",
-    "asking.design", "asking.trust", "acquisition",
+    "asking.design", "asking.steps", "asking.trust", "acquisition",
     "loop.executors", "asking.seeking", "asking.choice",
     "explaining.mixture", "explaining.pooled", "explaining.anova", "explaining.crossval",
     "explaining.explain",

@@ -6,6 +6,6 @@
 | `design`, `trust`                 | points without a model; how far from the best |
 | `improvement`, `entropy`, `bound` | what points are scored by                     |
 | `scores`                          | which score an acquisition descends           |
-| `failures`                        | where evaluations fail                        |
+| `failures`, `steps`               | where evaluations fail; by banned steps       |
 | `seeking`                         | minima of draws, sought here or by workers    |
 """
