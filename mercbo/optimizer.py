@@ -23,9 +23,10 @@ from mercbo import backend as backends
 from mercbo.arrays import Rows
 from mercbo.asking.choice import Asking
 from mercbo.asking.design import diversity
-from mercbo.asking.failures import Always, Works, fit_works
+from mercbo.asking.failures import Always, Works
 from mercbo.asking.scores import ACQUISITIONS
 from mercbo.asking.seeking import Tools
+from mercbo.asking.steps import learn_works
 from mercbo.domain.variables import Point
 from mercbo.drawing.surrogate import Surrogate
 from mercbo.encoding import Encoding
@@ -415,7 +416,7 @@ class Optimizer:
         known = self._failures
         if known is None or known[0] is not history.rows or known[1] is not history.failed:
             # a model of its own, which knows nothing of symmetries
-            works = fit_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
+            works = learn_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
 

@@ -22,6 +22,7 @@ from mercbo.asking.design import space_filling
 from mercbo.asking.failures import Always, Works
 from mercbo.asking.scores import Situation, weighed
 from mercbo.asking.seeking import LEADERS, Draws, Postponed, Seeker, Task, Tools, sought
+from mercbo.asking.steps import StepModel
 from mercbo.asking.trust import Trust, radius
 from mercbo.domain.feasible import Feasible
 from mercbo.drawing.samples import Sample
@@ -161,8 +162,9 @@ class Asking:
         if self.tools.acquisition != "auto":
             return self.tools.acquisition
         greedy = waiting < FEW_PENDING and self.tools.model.posterior == "projected"
-        # improvement is expected most where nothing is known, and that is where all have failed
-        greedy = greedy and isinstance(self.works(), Always)
+        # improvement is expected most where nothing is known, and that is where all have failed,
+        # unless it is known why they fail
+        greedy = greedy and isinstance(self.works(), (Always, StepModel))
         log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
         return "ei" if greedy else "thompson"
 

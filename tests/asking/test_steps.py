@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.rules import MANY, RULES, TOLD
 
-from mercbo import Binary, Categorical, Integer, Ordinal, Space
-from mercbo.asking.failures import FailureModel
+from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space
+from mercbo import optimizer as optimizer_module
+from mercbo.asking.failures import FailureModel, fit_works
 from mercbo.asking.steps import (
     LEAST_CHANCE,
     LEAST_ODDS,
@@ -26,6 +27,7 @@ from mercbo.asking.steps import (
     minimal,
     propagate,
 )
+from mercbo.domain.variables import Point
 from mercbo.encoding import Encoding
 from mercbo.kernel import Kernel
 
@@ -296,3 +298,51 @@ def test_a_row_that_failed_and_worked_has_worked() -> None:
     assert once is not None
     assert again is not None
     np.testing.assert_array_equal(once.p, again.p)
+
+
+# -- in a run ----------------------------------------------------------------------------------
+
+BANS = ["ab", "bd", "ca", "dc"]
+FIRST = ["aaccbbad", "bbbaacda", "ddaacbbc", "cccbaada", "adbcbbaa", "daaddbba"]
+
+
+def evaluated(point: Point) -> float | None:
+    text = "".join(str(letter) for letter in point.values())
+    fails = any(step in text for step in BANS)
+    return None if fails else float(-text.count("c") - 2 * text.count("cb"))
+
+
+def played(asks: int, seed: int) -> Optimizer:
+    """A run that begins with some sequences that work."""
+    opt = Optimizer(LETTERS, seed=seed, n_initial=len(FIRST))
+    for text in FIRST:
+        point = dict(zip(LETTERS.variables, text, strict=True))
+        opt.tell(point, evaluated(point))
+    for _ in range(asks):
+        point = opt.ask()
+        opt.tell(point, evaluated(point))
+    return opt
+
+
+@pytest.mark.slow
+def test_a_run_wastes_far_fewer_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = range(3)
+    wasted = [len(played(25, seed).failed) for seed in seeds]
+    monkeypatch.setattr(optimizer_module, "learn_works", fit_works)
+    before = [len(played(25, seed).failed) for seed in seeds]
+    assert sum(wasted) < 0.5 * sum(before)
+
+
+def test_where_it_is_known_why_points_fail_improvement_is_expected() -> None:
+    """Thompson's are the points where failures are not understood."""
+    opt = Optimizer(LETTERS, seed=0, n_initial=len(FIRST))
+    for text in FIRST:
+        opt.tell(dict(zip(LETTERS.variables, text, strict=True)), float(text.count("a")))
+    assert opt._asking().acquires(0) == "ei"
+    for text in ("aaabbaaa", "bbaabbbb", "ccbaabaa"):
+        opt.tell(dict(zip(LETTERS.variables, text, strict=True)), None)
+    assert isinstance(opt._works(), StepModel)
+    assert opt._asking().acquires(0) == "ei"
+    opt.tell(dict(zip(LETTERS.variables, "aaaaaaaa", strict=True)), None)
+    assert isinstance(opt._works(), FailureModel)
+    assert opt._asking().acquires(0) == "thompson"
