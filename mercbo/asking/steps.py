@@ -38,7 +38,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Floats, Index, Mask, Rows
+from mercbo.arrays import Floats, Index, Mask, Rows, first_of_each
 from mercbo.asking.failures import Works, fit_works, labelled
 from mercbo.kernel import Kernel
 
@@ -172,7 +172,7 @@ def banned(proven: Mask, suspects: Mask) -> Floats:
 
 def minimal(clauses: Mask) -> Mask:
     """Each clause once, without those that contain another."""
-    clauses = np.unique(clauses, axis=0)
+    clauses = clauses[first_of_each(np.packbits(clauses, axis=1))]
     common = clauses.astype(np.float64) @ clauses.T
     within = common == common.diagonal()  # (C, C): whether the second is part of the first
     return np.asarray(clauses[within.sum(axis=1) == 1])
