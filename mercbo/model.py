@@ -66,7 +66,9 @@ class Model:
         Of slice sampling, for every ask after the first; the paper's code makes 10.
     failures
         "learn": where evaluations have failed, a model of failures keeps suggestions away from
-        where more are likely. "ignore": only the failed points themselves are left out.
+        where more are likely: one of values that must not follow others, where results say that
+        this is the reason, else one of all variables. "ignore": only the failed points themselves
+        are left out.
     warp
         "learn": results go through a monotone warp where the evidence says that they then fit a
         Gaussian process better, as skewed ones do. "none": as they are.

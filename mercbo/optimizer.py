@@ -79,7 +79,8 @@ class Optimizer:
         about the lowest value there is (max-value entropy search), by the minima of some drawn
         functions. "lcb": each has the lowest mean less two standard deviations. For both, pending
         points count as measured. "auto": "ei" while few points are pending, "thompson" beyond
-        that, where evaluations have failed, and for the paper's truncated posterior.
+        that, where evaluations have failed and banned steps do not explain it, and for the paper's
+        truncated posterior.
     repeats
         "never" asks for no point twice. "allow" is for noisy objectives: a point with a result may
         be asked for again where the model gains most from that, and `best` goes by the model.
