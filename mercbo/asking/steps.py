@@ -48,12 +48,13 @@ log = logging.getLogger(__name__)
 SHORTEST = 4
 # Values of such a variable: of more, hardly any of the k^2 steps is met twice in a run.
 MOST_VALUES = 64
-# Log odds from which on H is believed, 20 to 1.
+# Log odds from which on H is believed, 20 to 1. Of random rows that fail by chance, in 45 settings
+# of values, places, rates and results, 3.5 % of the sets at most were taken for H.
 LEAST_ODDS = 3.0
 # The prior of the share of banned steps: one seen banned and three seen allowed.
 BANNED, ALLOWED = 1.0, 3.0
 # The chance that is left to a step that must be banned. Of two rows with such steps a descent shall
-# see which has fewer, and that there are none is worth more than any gain.
+# see which has fewer (`Discounted`), and to have none shall be worth more than a gain.
 LEAST_CHANCE = 1e-6
 # Belief propagation: half of each step is taken, so that loops of clauses do not swing; it stops
 # where log odds change by less than this.
