@@ -70,9 +70,9 @@ def learn_works(kernel: Kernel, worked: Rows, failed: Rows) -> Works:
 def fit_steps(kernel: Kernel, worked: Rows, failed: Rows) -> StepModel | None:
     """The model, where H is credible; a row in both has worked."""
     steps = Steps.of(kernel)
-    if len(failed) == 0 or len(worked) == 0 or steps.count == 0:
-        return None
     data = labelled(kernel, worked, failed)
+    if steps.count == 0 or (data.y > 0).all() or (data.y < 0).all():
+        return None
     good, bad = steps.had(data.rows[data.y > 0]), steps.had(data.rows[data.y < 0])
     odds = log_odds(good, bad)
     if odds < LEAST_ODDS:

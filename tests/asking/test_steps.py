@@ -12,7 +12,7 @@ from support.rules import MANY, RULES, TOLD
 
 from mercbo import Binary, Categorical, Integer, Optimizer, Ordinal, Space
 from mercbo import optimizer as optimizer_module
-from mercbo.asking.failures import FailureModel, fit_works
+from mercbo.asking.failures import Always, FailureModel, fit_works
 from mercbo.asking.steps import (
     LEAST_CHANCE,
     LEAST_ODDS,
@@ -275,6 +275,12 @@ def test_without_a_success_or_a_failure_there_is_nothing_to_tell() -> None:
     kernel, rows = kernel_of(LETTERS), rows_of("aaaabbbb", "abababab")
     assert fit_steps(kernel, rows, rows[:0]) is None
     assert fit_steps(kernel, rows[:0], rows) is None
+
+
+def test_where_all_that_failed_has_worked_since_everything_works() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.unique(LETTERS.sample_rows(200, rng=rng), axis=0)
+    assert isinstance(learn_works(kernel_of(LETTERS), rows, rows[:2]), Always)
 
 
 def test_the_order_and_number_of_tellings_do_not_matter() -> None:
