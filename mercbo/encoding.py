@@ -113,6 +113,7 @@ class Encoding:
             columns.append(list(range(len(labels), len(labels) + len(new))))
             labels += new
         self.names = tuple(space.variables)
+        self.values = tuple(variable.values for variable in space.variables.values())
         # (variables,): the same number where variables have the same values
         self.alike = _alike(space.variables.values())
         self.labels = tuple(labels)

@@ -38,6 +38,7 @@ import numpy as np
 from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.fitting.warp import IDENTITY, Warp, as_name
 from mercbo.kernel import Kernel
+from mercbo.kernels.motifs import Motifs, MotifTerm, Reading, agreements
 from mercbo.kernels.pooling import Pool, Pooling
 from mercbo.kernels.windows import Summand, Windows, summands
 from mercbo.linalg import Factor, Factors, cholesky
@@ -97,16 +98,18 @@ class Hyper:
     windows: Windows | None = None
     # where variables that have the same values do alike
     pooling: Pooling | None = None
+    # where a few letters in a row do the same wherever they stand
+    motifs: Motifs | None = None
 
     @property
-    def covariance(self) -> tuple[bytes, float, float, Windows | None, Pooling | None]:
+    def covariance(self) -> tuple[object, ...]:
         """What a covariance depends on, as a key."""
-        return self.beta.tobytes(), self.amplitude, self.noise, self.windows, self.pooling
+        return self.beta.tobytes(), self.amplitude, self.noise, *self._more.values()
 
     @property
-    def terms(self) -> tuple[bool, bool]:
+    def terms(self) -> tuple[bool, ...]:
         """Which further terms the kernel has."""
-        return self.windows is not None, self.pooling is not None
+        return tuple(part is not None for part in self._more.values())
 
     @property
     def is_plain(self) -> bool:
@@ -116,25 +119,21 @@ class Hyper:
     @property
     def plain(self) -> Hyper:
         """The same without further terms of the kernel."""
-        return replace(self, windows=None, pooling=None)
+        return replace(self, windows=None, pooling=None, motifs=None)
 
     def to_dict(self) -> dict[str, Any]:
         more = {name: part and vars(part) for name, part in self._more.items()}
         return {**vars(self), "beta": self.beta.tolist(), **more}
 
     @property
-    def _more(self) -> dict[str, Windows | Pooling | None]:
-        return {"windows": self.windows, "pooling": self.pooling}
+    def _more(self) -> dict[str, Windows | Pooling | Motifs | None]:
+        return {"windows": self.windows, "pooling": self.pooling, "motifs": self.motifs}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Hyper:
-        windows, pooling = data.get("windows"), data.get("pooling")
-        more = {
-            "beta": np.array(data["beta"], dtype=np.float64),
-            "windows": None if windows is None else Windows(**windows),
-            "pooling": None if pooling is None else Pooling(**pooling),
-        }
-        return cls(**{**data, **more})
+        kinds = {"windows": Windows, "pooling": Pooling, "motifs": Motifs}
+        more = {name: kind(**data[name]) for name, kind in kinds.items() if data.get(name)}
+        return cls(**{**data, **more, "beta": np.array(data["beta"], dtype=np.float64)})
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,21 @@ class Data:
     @cached_property
     def hot(self) -> Floats:
         return self.kernel.onehot(self.rows)
+
+    @cached_property
+    def agreements(self) -> Floats:
+        """(W + 1, N, N): what stretches of letters have in common (`kernels/motifs.py`)."""
+        return self._agreements(0)
+
+    @cached_property
+    def agreements_of_strands(self) -> Floats:
+        """The same with what they have in common with the other strand."""
+        return self.agreements + self._agreements(1)
+
+    def _agreements(self, strand: int) -> Floats:
+        reading = Reading.of(self.kernel)
+        assert reading is not None
+        return agreements(reading, self.rows, strand)
 
     @cached_property
     def fitted_noise(self) -> Mask:
@@ -455,13 +469,23 @@ def with_mean(data: Data, hyper: Hyper) -> Hyper:
     return replace(hyper, mean=best_mean(full_factor(data, hyper), data.y))
 
 
-def terms_of(kernel: Kernel, hyper: Hyper) -> list[Summand | Pool]:
+Term: TypeAlias = Summand | Pool | MotifTerm
+
+
+def pools_of(kernel: Kernel, hyper: Hyper) -> list[Pool]:
+    return [] if hyper.pooling is None else [Pool(kernel, hyper.pooling)]
+
+
+def motifs_of(kernel: Kernel, hyper: Hyper) -> list[MotifTerm]:
+    return [] if hyper.motifs is None else [MotifTerm(kernel, hyper.motifs)]
+
+
+def terms_of(kernel: Kernel, hyper: Hyper) -> list[Term]:
     """All that the kernel is the sum of."""
-    pools = [] if hyper.pooling is None else [Pool(kernel, hyper.pooling)]
-    return [*diffusions(kernel, hyper), *pools]
+    return [*diffusions(kernel, hyper), *pools_of(kernel, hyper), *motifs_of(kernel, hyper)]
 
 
-def full_factor(data: Data, hyper: Hyper, terms: Sequence[Summand | Pool] | None = None) -> Factor:
+def full_factor(data: Data, hyper: Hyper, terms: Sequence[Term] | None = None) -> Factor:
     """The factor of the covariance of what is observed, of all orders; `terms` are those of the
     kernel, where they are known."""
     added = terms_of(data.kernel, hyper) if terms is None else terms

@@ -151,6 +151,7 @@ class Kernel:
         self.features = features
         self.variables = encoding.variables
         self.names = encoding.names
+        self.values = encoding.values
         self.alike = encoding.alike
         # (D,) factor, variable, eigenvalue of each feature; (n,) constants of the coordinate
         self.factor_of = np.zeros(features, dtype=np.intp)

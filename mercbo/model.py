@@ -13,6 +13,7 @@ from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose, whole
 from mercbo.fitting.slicing import fit_slice
 from mercbo.fitting.structured import (
+    KINDS,
     POOLING,
     WINDOWS,
     Kinds,
@@ -96,8 +97,15 @@ class Model:
         "learn": the kernel may have a term for how often each value occurs among variables with the
         same values, as stations with the same treatments or letters of one alphabet. While
         hyper-parameters are sampled, so is how much of it there is; otherwise, and where there are
-        windows, it is there where the evidence is for it. "none": each variable is learned alone.
+        windows or motifs, it is there where the evidence is for it. "none": each variable is
+        learned alone.
         Learned where windows are.
+    motifs
+        "learn": the kernel may have a term for what a few letters in a row do wherever they stand
+        in a sequence, which is the longest row of six to 64 neighbours, in the order of the space,
+        that have the same unordered values. It is there where they have more than two values, and
+        of bits where the evidence is for it; of A, C, G and T it may read both strands. "none":
+        every place is learned alone. Learned where windows are.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.
@@ -114,6 +122,7 @@ class Model:
     trust: str = "learn"
     windows: str = "learn"
     pooling: str = "learn"
+    motifs: str = "learn"
     interactions: Stated | None = None
     terms: int | None = None
 
@@ -126,6 +135,7 @@ class Model:
         choose("trust", self.trust, ["learn", "none"])
         choose("windows", self.windows, ["learn", "none"])
         choose("pooling", self.pooling, ["learn", "none"])
+        choose("motifs", self.motifs, ["learn", "none"])
         choose("failures", self.failures, ["learn", "ignore"])
         choose("inference", self.inference, ["auto", "map", "hmc", "slice"])
         if not isinstance(self.refine, bool | np.bool_):
@@ -207,8 +217,7 @@ class Model:
         fitted = self.inference in ("auto", "map")
         if not (plain and fitted) or self.interactions is not None:
             return ()
-        wanted = {WINDOWS: self.windows, POOLING: self.pooling}
-        return tuple(kind for kind, choice in wanted.items() if choice == "learn")
+        return tuple(kind for kind in KINDS if getattr(self, kind.name) == "learn")
 
     def _sampled(self, data: Data, fitted: Fit, chain: Fit | None, rng: np.random.Generator) -> Fit:
         """A fit, with samples behind it where hyper-parameters are sampled."""

@@ -16,7 +16,8 @@ formed, and at order 2 no Phi either: a draw's pair coefficients are those of th
 W0 F' diag(v) F between factors. With windows (`kernels/windows.py`), a coefficient has the prior
 variances that it has under each kernel of the sum added up, and so does what the data add to it.
 What is pooled (`kernels/pooling.py`) is of order <= 2 itself: its part of a draw is added to the
-coefficients.
+coefficients. What stretches of letters are worth (`kernels/motifs.py`) is drawn apart, as it is
+divided by a root of its own at every point.
 
 All of this is in the space of the data, N x N, whose factors grow with the results
 (`linalg.Factors`). The space of the d weights is used nowhere: the projected posterior has terms of
@@ -37,7 +38,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,9 +65,8 @@ from mercbo.features import (
     single_of_hot,
     term_count,
 )
-from mercbo.inference import Data, Hyper, diffusions, full_factor
-from mercbo.kernels.pooling import Pool
-from mercbo.kernels.windows import Summand
+from mercbo.inference import Data, Hyper, Term, diffusions, full_factor, motifs_of, pools_of
+from mercbo.kernels.motifs import MotifSum
 from mercbo.linalg import Factor, Factors, cholesky
 from mercbo.model import Model
 
@@ -77,9 +77,18 @@ MOST_TERMS = 100_000
 # Draws whose weights at the data are solved for together.
 TOGETHER = 8
 
-# A draw a priori: coefficients of order <= 2, perhaps with some terms above, or theta (d,) of all
-# terms; and with it the white noise (N,) of its part above.
-Prior = Coefficients | WithTerms | Floats
+
+@dataclass(frozen=True)
+class WithMotifs:
+    """A draw a priori of order <= 2, and what stretches of letters are worth in it."""
+
+    low: Coefficients
+    worth: Floats  # (codes,)
+
+
+# A draw a priori: coefficients of order <= 2, perhaps with motifs or some terms above, or theta
+# (d,) of all terms; and with it the white noise (N,) of its part above.
+Prior = Coefficients | WithMotifs | WithTerms | Floats
 Begun = tuple[Prior, Floats]
 
 
@@ -92,8 +101,9 @@ class Posterior:
         self.hyper = hyper
         self.kernel = data.kernel
         self.summands = diffusions(self.kernel, hyper)
-        self.pools = [] if hyper.pooling is None else [Pool(self.kernel, hyper.pooling)]
-        self.terms: list[Summand | Pool] = [*self.summands, *self.pools]
+        self.pools = pools_of(self.kernel, hyper)
+        self.motifs = motifs_of(self.kernel, hyper)
+        self.terms: list[Term] = [*self.summands, *self.pools, *self.motifs]
         self.w, self.tables = self.summands[0].w, self.summands[0].tables
         self.lift = Lift.of(self.kernel, self.tables, hyper.mean, data.rows)
         # the amplitude of what is drawn
@@ -105,8 +115,8 @@ class Posterior:
         self.spread = hyper.beta[self.kernel.factor_of] if hierarchical else np.ones_like(self.w)
         # (D,) the weights of F: of a feature that one kernel does not have another may
         self.base = np.max([each.w for each in self.summands], axis=0)
-        if self.pools:
-            self.base = np.ones_like(self.w)  # what is pooled is a function of psi itself
+        if self.pools or self.motifs:
+            self.base = np.ones_like(self.w)  # these are functions of psi itself
 
     def without_factors(self) -> Posterior:
         """The same, with nothing computed that is of the size of a covariance."""
@@ -118,7 +128,7 @@ class Posterior:
     # -- covariances ---------------------------------------------------------------------------
 
     def _drawn(self, rows: Rows, hot: Floats, spread: Floats | float) -> Floats:
-        """Covariance of the part of order <= m of what is drawn."""
+        """Covariance of the part of order <= m of what is drawn, but for motifs."""
         w, scale = self.w * spread, self.scale
         if self.model.interactions is not None:
             return paired_gram(self.kernel, w, scale, self._pairs, rows, hot)
@@ -135,7 +145,7 @@ class Posterior:
         """Covariance of the part of order <= m of the function."""
         drawn = self._drawn(rows, hot, spread)
         if self.lift is None:
-            return drawn
+            return sum_of([drawn, *(motif.low_gram(rows, hot) for motif in self.motifs)])
         right = self.lift.roots(self.kernel.rows_of(hot))
         return np.asarray(drawn / self.lift.roots(rows)[:, np.newaxis] / right)
 
@@ -208,7 +218,9 @@ class Posterior:
     def predictor(self, results: Floats) -> Predictor:
         """Moments of the full process (see `full`), each column of `results` (N, S) being y."""
         alpha = self._sigma.solve(results - self.hyper.mean)
-        covariances = covariances_of(self.kernel, self.summands, self.pools, self.data.hot)
+        covariances = covariances_of(
+            self.kernel, self.summands, self.pools, self.motifs, self.data.hot
+        )
         return Predictor(covariances, self.hyper.mean, self._sigma, alpha)
 
     def awaiting(self, pending: Rows) -> Predictor:
@@ -264,7 +276,8 @@ class Posterior:
         elif self.model.order > 2:
             prior = rng.standard_normal(self._terms)
         else:
-            prior = self._prior_coefficients(rng)
+            low = self._prior_coefficients(rng)
+            prior = WithMotifs(low, self.motifs[0].prior_worth(rng)) if self.motifs else low
         return prior, rng.standard_normal(len(self.data))
 
     def weights(self, begun: Sequence[Begun], *, first: int = 0) -> Floats:
@@ -299,6 +312,8 @@ class Posterior:
         """The draw that begins with `prior` and has the weights `v` (N,) at the data."""
         if isinstance(prior, WithTerms):
             return self._quadratic_sample(prior.low, v, prior.theta)
+        if isinstance(prior, WithMotifs):
+            return self._with_motifs(self._quadratic_sample(prior.low, v), prior.worth, v)
         if isinstance(prior, Coefficients):
             return self._quadratic_sample(prior, v)
         return self._general_sample(prior, v)
@@ -306,13 +321,26 @@ class Posterior:
     def _at_data(self, prior: Prior) -> Floats:
         if isinstance(prior, WithTerms):
             return prior.low.value(self._singles) + self._kept_at_data @ prior.theta
+        if isinstance(prior, WithMotifs):
+            (motif,) = self.motifs
+            return prior.low.value(self._singles) + motif.at(self.data.rows, prior.worth)
         if isinstance(prior, Coefficients):
             return prior.value(self._singles)
         return np.asarray(self._phi @ prior)
 
+    def _with_motifs(self, sample: QuadraticSample, worth: Floats, v: Floats) -> Sample:
+        """A sample with what stretches of letters are worth a priori (codes,) and by the data."""
+        (motif,) = self.motifs
+        worth = worth + motif.data_worth(self.data.hot, v)
+        low = sample.low + motif.low_coefficients(worth)
+        if sample.data_part is None:
+            return replace(sample, low=low, rest=low)
+        parts = [sample.data_part, MotifSum(motif, worth)]
+        return replace(sample, low=low, data_part=KernelSums(parts))
+
     def _quadratic_sample(
         self, prior: Coefficients, v: Floats, theta: Floats | None = None
-    ) -> Sample:
+    ) -> QuadraticSample:
         mean = Coefficients(self.hyper.mean, np.zeros_like(self.w), np.zeros_like(prior.pair))
         low = prior + self._data_coefficients(v, self._main_spread, self._pair_spread) + mean
         for pool in self.pools:
@@ -392,7 +420,7 @@ class Posterior:
     def _shares(self) -> list[tuple[float, Floats]]:
         """Of each kernel its W0 over that of all variables, and its weights (D,) over those of F:
         the prior variance of a coefficient is their product, that of a pair has two weights."""
-        if len(self.summands) == 1 and not self.pools:
+        if len(self.terms) == 1:
             return [(1.0, self.spread)]
         base = np.maximum(self.base, np.finfo(np.float64).tiny)
         return [(each.scale / self.scale, each.w / base) for each in self.summands]

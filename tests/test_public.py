@@ -30,7 +30,7 @@ LAYERS = [
     "domain.limits", "moves", "backend", "domain.variables", "encoding", "domain.constraints",
     "domain.symmetry", "domain.group", "domain.region", "domain.export", "domain.feasible", "space",
     "kernel", "kernels.averaging", "kernels.interactions", "features", "kernels.windows",
-    "kernels.pooling", "kernels.stacking",
+    "kernels.pooling", "kernels.motifs", "kernels.stacking",
     "linalg", "fitting.warp", "inference", "fitting.structured", "fitting.slicing", "model",
     "record.streams", "record.locking", "record.history", "record.observations", "record.results",
     "record.frames", "record.events", "record.refusals", "record.snapshot", "record.processes",

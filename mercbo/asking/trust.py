@@ -36,8 +36,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows
+from mercbo.drawing.prediction import covariances_of
 from mercbo.kernel import Kernel
-from mercbo.kernels.pooling import PooledCovariance
 from mercbo.posterior import Posterior
 
 # Minus the log of the least correlation: that of opposite points at the centre of the prior.
@@ -118,10 +118,10 @@ def _costs(posterior: Posterior, centre: Rows) -> Floats:
     shared, there = amplitudes @ np.exp(-np.array(costs)), np.full(kernel.levels, amplitudes.sum())
     here = amplitudes.sum()
     one, levels = centre[np.newaxis], np.arange(kernel.levels)[np.newaxis]
-    for pool in posterior.pools:
-        cross, own = PooledCovariance(pool, kernel.onehot(one)).around(one, levels)
+    for each in covariances_of(kernel, [], posterior.pools, posterior.motifs, kernel.onehot(one)):
+        cross, own = each.around(one, levels)
         shared, there = shared + cross[0, :, 0], there + own[0]
-        here = here + pool.diagonal(one)[0]
+        here = here + each.at(one)[1][0]
     correlation = np.clip(shared / np.sqrt(here * there), LEAST_CORRELATION, 1.0)
     return np.asarray(-np.log(correlation))
 

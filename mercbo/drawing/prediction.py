@@ -29,6 +29,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Index, Rows, sum_of
 from mercbo.kernel import Kernel
+from mercbo.kernels.motifs import MotifCovariance, MotifTerm
 from mercbo.kernels.pooling import Pool, PooledCovariance
 from mercbo.kernels.stacking import StackedCovariance, pays
 from mercbo.kernels.windows import Summand
@@ -126,11 +127,15 @@ def _ends(labels: Index) -> Index:
     return np.append(np.flatnonzero(labels[1:] != labels[:-1]) + 1, len(labels))
 
 
-AnyCovariance: TypeAlias = Covariance | StackedCovariance | PooledCovariance
+AnyCovariance: TypeAlias = Covariance | StackedCovariance | PooledCovariance | MotifCovariance
 
 
 def covariances_of(
-    kernel: Kernel, summands: Sequence[Summand], pools: Sequence[Pool], hot: Floats
+    kernel: Kernel,
+    summands: Sequence[Summand],
+    pools: Sequence[Pool],
+    motifs: Sequence[MotifTerm],
+    hot: Floats,
 ) -> list[AnyCovariance]:
     """What the covariance with the results at the rows of `hot` is the sum of."""
     products: list[AnyCovariance]
@@ -138,7 +143,8 @@ def covariances_of(
         products = [StackedCovariance(kernel, summands, hot)]
     else:
         products = [Covariance(kernel, each.tables, each.amplitude, hot) for each in summands]
-    return [*products, *(PooledCovariance(pool, hot) for pool in pools)]
+    pooled = [PooledCovariance(pool, hot) for pool in pools]
+    return [*products, *pooled, *(MotifCovariance(motif, hot) for motif in motifs)]
 
 
 @dataclass(frozen=True)

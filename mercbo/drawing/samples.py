@@ -25,6 +25,7 @@ from mercbo.arrays import Floats, Rows
 from mercbo.drawing.higher import Terms
 from mercbo.features import Coefficients, single
 from mercbo.kernel import Kernel, Part
+from mercbo.kernels.motifs import MotifSum
 
 # Neighbours of a general function are evaluated this many rows at a time.
 CHUNK = 64
@@ -73,7 +74,7 @@ class KernelSum:
 class KernelSums:
     """Several of these added up."""
 
-    parts: Sequence[KernelSum]
+    parts: Sequence[KernelSum | KernelSums | MotifSum]
 
     def value(self, rows: Rows) -> Floats:
         return np.asarray(sum(part.value(rows) for part in self.parts))

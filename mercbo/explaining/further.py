@@ -25,7 +25,8 @@ from mercbo.kernel import Kernel
 from mercbo.kernels.pooling import Pool, Pooling
 from mercbo.kernels.windows import Summand, contrasts
 
-# Which coordinates of a kind of further term are sampled: of windows only log a.
+# Which coordinates of a kind of further term are sampled: of windows only log a. Motifs are left
+# out: what a letter does there depends on all that stand around it.
 SAMPLED = {WINDOWS.name: slice(0, 1), POOLING.name: slice(0, 2)}
 
 
@@ -41,7 +42,7 @@ class Further:
         own = None
         if hyper.windows is not None:
             own = contrasts(kernel, kernel.contrast(hyper.beta), hyper.windows)
-        return cls(kinds_of(hyper), own)
+        return cls(tuple(kind for kind in kinds_of(hyper) if kind.name in SAMPLED), own)
 
     def start(self, hyper: Hyper) -> Floats:
         """(T,): where the coordinates stand in a fit."""

@@ -1,9 +1,9 @@
 """The fit of a kernel with further terms, and which of them are worth it: windows
-(`kernels/windows.py`) or pooling (`kernels/pooling.py`).
+(`kernels/windows.py`), motifs (`kernels/motifs.py`) or pooling (`kernels/pooling.py`).
 
 Each kind of term adds coordinates to those of `inference.py`:
 
-z = (log c_1 .. log c_n, log amplitude, log noise, log a, log f, logit r, log p, log q)
+z = (log c_1 .. log c_n, log amplitude, log noise, then those of each kind that is there)
 
 | kind    | coordinates | prior, for standardised y                                               |
 |---------|-------------|-------------------------------------------------------------------------|
@@ -11,13 +11,17 @@ z = (log c_1 .. log c_n, log amplitude, log noise, log a, log f, logit r, log p,
 |         | log f       | N(0, 1.5^2): at f = 1 a window in which all differs is as far off as    |
 |         |             | where all variables differ                                              |
 |         | logit r     | N(0, 1.5^2)                                                             |
+| motifs  | log a       | N(log 0.3, 1.5^2)                                                       |
+|         | log c       | N(log 0.7, 1.5^2): a letter that differs halves what a stretch tells    |
 | pooling | log p       | N(log 0.1, 1.5^2)                                                       |
 |         | log q       | N(log 0.03, 1.5^2)                                                      |
 
 Where nothing speaks for a term, the density at its mode is about that without it; where neighbours
 act together or like variables do alike, it is higher by as much as a nat per result. Windows are
 chosen by that, and so is pooling where one state of the hyper-parameters has to stand for all;
-where these are sampled, pooling is always there, and is averaged over.
+where these are sampled, pooling is always there, and is averaged over. Motifs are chosen where
+there are bits, and always there where there are letters: a row of like variables of more than two
+values is a sequence more often than not.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ from mercbo.inference import (
     with_mean,
 )
 from mercbo.kernel import Kernel
+from mercbo.kernels.motifs import Motifs, Reading, normalised
 from mercbo.kernels.pooling import Pool, Pooling, is_poolable
 from mercbo.kernels.stacking import contracted, products
 from mercbo.kernels.windows import CONTRASTS, Windows, distances, sight
@@ -84,10 +89,13 @@ class Kind:
     start: Floats  # where a fit begins
     added: Callable[[Data, Floats, Floats], tuple[Floats, Slopes]]  # log c, its own coordinates
     pack: Callable[[Any], list[float]]
-    unpack: Callable[[Floats], Windows | Pooling]
+    unpack: Callable[[Floats], Windows | Motifs | Pooling]
+    # whether a state's term is of this kind, where several have the name
+    is_own: Callable[[Any], bool] = lambda _: True
 
     def is_in(self, hyper: Hyper) -> bool:
-        return getattr(hyper, self.name) is not None
+        term = getattr(hyper, self.name)
+        return term is not None and self.is_own(term)
 
 
 # -- windows -----------------------------------------------------------------------------------
@@ -140,6 +148,50 @@ WINDOWS = Kind(
 )
 
 
+# -- motifs ------------------------------------------------------------------------------------
+
+
+def motif_part(
+    data: Data, log_contrast: Floats, own: Floats, *, strands: int
+) -> tuple[Floats, Slopes]:
+    amplitude, contrast = np.exp(own)
+    t = float(np.exp(-contrast))
+    agreed = data.agreements if strands == 1 else data.agreements_of_strands
+    gram, by_t = normalised(agreed, t)
+    gram *= amplitude
+    by_contrast = -contrast * t * amplitude  # d t / d log c, times the amplitude
+
+    def slopes(pull: Floats) -> tuple[Floats, list[float]]:
+        own = [(pull * gram).sum(), by_contrast * (pull * by_t).sum()]
+        return np.zeros_like(log_contrast), own
+
+    return gram, slopes
+
+
+def _motif_coordinates(motifs: Motifs) -> list[float]:
+    return [float(np.log(motifs.amplitude)), float(np.log(motifs.contrast))]
+
+
+def _motifs(own: Floats, *, strands: int) -> Motifs:
+    return Motifs(float(np.exp(own[0])), float(np.exp(own[1])), strands)
+
+
+def _motif_kind(strands: int) -> Kind:
+    return Kind(
+        "motifs",
+        np.log([0.3, 0.7]),
+        ((np.log(1e-4), np.log(1e3)), (np.log(0.02), np.log(10.0))),
+        np.log([0.3, 0.7]),
+        partial(motif_part, strands=strands),
+        _motif_coordinates,
+        partial(_motifs, strands=strands),
+        lambda motifs: motifs.strands == strands,
+    )
+
+
+MOTIFS, STRANDS = _motif_kind(1), _motif_kind(2)
+
+
 # -- pooling -----------------------------------------------------------------------------------
 
 
@@ -174,7 +226,7 @@ POOLING = Kind(
 )
 
 # In the order of their coordinates.
-KINDS = (WINDOWS, POOLING)
+KINDS = (WINDOWS, MOTIFS, STRANDS, POOLING)
 
 
 # -- the density -------------------------------------------------------------------------------
@@ -249,11 +301,14 @@ def possible(data: Data, kinds: Kinds) -> Kinds:
     kernel = data.kernel
     if len(data) < LEAST_RESULTS or len(kernel.images(data.rows[:1])) > 1:
         return ()
+    reading = Reading.of(kernel)
     can = {
-        WINDOWS.name: FEWEST <= kernel.variables <= MOST,
-        POOLING.name: is_poolable(kernel),
+        WINDOWS: FEWEST <= kernel.variables <= MOST,
+        MOTIFS: reading is not None,
+        STRANDS: reading is not None and reading.opposite is not None,
+        POOLING: is_poolable(kernel),
     }
-    return tuple(kind for kind in kinds if can[kind.name])
+    return tuple(kind for kind in kinds if can[kind])
 
 
 def with_structure(
@@ -267,11 +322,12 @@ def with_structure(
     """`plain`, or a fit with those of some kinds of terms that explain the results better.
 
     `before` is an earlier state with terms, where there is one. Pooling is tried first: it is much
-    the cheaper, and what all like variables do is not what neighbours do together.
+    the cheapest, and what all like variables do is not what neighbours do together.
 
     Where hyper-parameters are going to be `sampled`, those of pooling are too unless there are
-    windows, and nothing has to be chosen: the samples say how much of it there is. By evidence
-    (`COST`) it would come too late where it matters most, while results are few.
+    windows or motifs, and nothing has to be chosen: the samples say how much of it there is. By
+    evidence (`COST`) it would come too late where it matters most, while results are few. Motifs
+    are there wherever there are letters, for the same reason.
     """
     kinds = possible(data, kinds)
     if not kinds:
@@ -290,24 +346,61 @@ def _chosen(
 ) -> tuple[Floats, Kinds]:
     """The coordinates of the best fit, and the kinds of terms that it has."""
     kernel = data.kernel
-    cold = cold_starts(kernel)[0]
     # without terms as much effort as with them
-    reached = [climb(data, z, SCREENING) for z in (pack(kernel, plain), cold)]
+    begin = pack(kernel, plain), cold_starts(kernel)[0]
+    reached = [climb(data, z, SCREENING) for z in begin]
     level, z = climb(data, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     taken: Kinds = ()
-    otherwise = z, taken  # where nothing shows its worth
-    for kind in reversed(kinds if np.isfinite(level) else ()):
-        more = tuple(each for each in KINDS if each is kind or each in taken)
-        begin = [_begin(kernel, z, taken, more), _begin(kernel, cold, (), more)]
-        if before is not None and kinds_of(before) == more:
-            begin.append(packed(kernel, before))
-        value, found = _best(data, begin, more)
+    assumed: Kinds = ()
+    for alternatives in _in_turn(kinds) if np.isfinite(level) else ():
+        tried = [(*_tried(data, kind, z, taken, before), kind) for kind in alternatives]
+        value, found, kind = max(tried, key=lambda each: each[0])
         log.debug("evidence of %s: %+.1f", kind.name, value - level)
-        if sampled and kind is POOLING and np.isfinite(value):
-            otherwise = found, more
         if value > level + COST:
-            level, z, taken = value, found, more
-    return (z, taken) if taken else otherwise
+            level, z, taken = value, found, _joined(taken, kind)
+        elif _is_assumed(kernel, kind, sampled=sampled):
+            assumed = _joined(assumed, kind)
+    # Pooling stands alone where there is no evidence for it. With windows nothing is sampled; with
+    # motifs it only has sequences of one letter tried first (9 simulated microarrays: 0.469 after
+    # 60 evaluations without it, 0.443 with it, level after 100).
+    if any(kind is not POOLING for kind in (*taken, *assumed)):
+        assumed = tuple(kind for kind in assumed if kind is not POOLING)
+    if not assumed:
+        return z, taken
+    wanted = _joined(taken, *assumed)
+    value, found = _best(data, [_begin(kernel, z, taken, wanted)], wanted)
+    return (found, wanted) if np.isfinite(value) else (z, taken)
+
+
+def _in_turn(kinds: Kinds) -> list[Kinds]:
+    """Which kinds are tried one after the other, and which in place of each other."""
+    turns = [(POOLING,), (MOTIFS, STRANDS), (WINDOWS,)]
+    some = [tuple(kind for kind in turn if kind in kinds) for turn in turns]
+    return [turn for turn in some if turn]
+
+
+def _joined(kinds: Kinds, *more: Kind) -> Kinds:
+    return tuple(kind for kind in KINDS if kind in kinds or kind in more)
+
+
+def _tried(
+    data: Data, kind: Kind, z: Floats, taken: Kinds, before: Hyper | None
+) -> tuple[float, Floats]:
+    """The density that is reached with one more kind of term, and where."""
+    kernel, more = data.kernel, _joined(taken, kind)
+    begin = [_begin(kernel, z, taken, more), _begin(kernel, cold_starts(kernel)[0], (), more)]
+    if before is not None and kinds_of(before) == more:
+        begin.append(packed(kernel, before))
+    return _best(data, begin, more)
+
+
+def _is_assumed(kernel: Kernel, kind: Kind, *, sampled: bool) -> bool:
+    """Whether a kind of term is there without evidence for it: pooling where its amplitudes are
+    sampled, and motifs where there are letters, more than two values of each variable."""
+    if kind is POOLING:
+        return sampled
+    reading = Reading.of(kernel) if kind.name == MOTIFS.name else None
+    return reading is not None and reading.size > 2
 
 
 def worth_pooling(data: Data, start: Floats, iterations: int) -> float:

@@ -298,8 +298,8 @@ def test_the_names_are_these() -> None:
     assert set(METHODS) == {
         "mercbo", "mercbo-paper", "mercbo-paper-quick", "mercbo-ei", "mercbo-mes",
         "mercbo-lcb", "mercbo-thompson", "mercbo-hmc", "mercbo-truncated", "mercbo-no-refine",
-        "mercbo-no-warp", "mercbo-no-windows", "mercbo-no-pooling", "mercbo-map",
-        "mercbo-annealing",
+        "mercbo-no-warp", "mercbo-no-windows", "mercbo-no-pooling", "mercbo-no-motifs",
+        "mercbo-map", "mercbo-annealing",
         "random", "local", "sa", "genetic", "combo", "bocs",
         "optuna-tpe", "optuna-gp", "smac", "nevergrad", "catcma", "botorch",
     }  # fmt: skip

@@ -79,6 +79,6 @@ def check(found: tuple, parts: list[tuple]) -> None:
 def test_kernels_are_stacked_where_they_are_more_than_values(space: Space, stacked: bool) -> None:
     kernel = kernel_of(Encoding(space), space.group)
     hot = kernel.onehot(space.sample_rows(3, rng=np.random.default_rng(0)))
-    found = covariances_of(kernel, some_kernels(kernel), [], hot)
+    found = covariances_of(kernel, some_kernels(kernel), [], [], hot)
     kinds = {type(each) for each in found}
     assert kinds == {StackedCovariance if stacked else Covariance}

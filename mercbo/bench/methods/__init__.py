@@ -46,6 +46,7 @@ OURS = {
     "mercbo-no-warp": "no-warp",
     "mercbo-no-windows": "no-windows",
     "mercbo-no-pooling": "no-pooling",
+    "mercbo-no-motifs": "no-motifs",
     "mercbo-map": "map",
     "mercbo-annealing": "annealing",
 }

@@ -36,6 +36,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no-warp": {"model": Model(warp="none")},
     "no-windows": {"model": Model(windows="none")},
     "no-pooling": {"model": Model(pooling="none")},
+    "no-motifs": {"model": Model(motifs="none")},
     "map": {"model": Model(inference="map")},
     "annealing": {"backend": "annealing"},
 }
