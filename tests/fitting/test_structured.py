@@ -16,6 +16,7 @@ from mercbo.encoding import Encoding
 from mercbo.fitting.structured import (
     MOTIFS,
     POOLING,
+    STRANDS,
     WINDOWS,
     bounds,
     chart_of,
@@ -97,6 +98,21 @@ def alike(seed: int):
         return 0.3 * (rows.sum(axis=1) - 8.0) ** 2 + rows @ own
 
     return cost
+
+
+def repeated(seed: int):
+    """A function on bits in which each acts together with the next two, alike at all places."""
+    table = np.random.default_rng(seed).standard_normal((2, 2, 2))
+
+    def cost(rows: np.ndarray) -> np.ndarray:
+        return np.sum([table[tuple(rows[:, i : i + 3].T)] for i in range(STAGES - 2)], axis=0)
+
+    return cost
+
+
+def motifs_of(opt: Optimizer) -> Any:
+    opt.ask()
+    return opt._surrogate.fit.hypers[0].motifs
 
 
 def windows_of(opt: Optimizer) -> Any:
@@ -353,7 +369,9 @@ def test_a_space_with_symmetries_has_none() -> None:
     assert pooling_of(told(space, alike(1), 30)) is None
 
 
-@pytest.mark.parametrize(("function", "found"), [(chain, windows_of), (alike, pooling_of)])
+@pytest.mark.parametrize(
+    ("function", "found"), [(chain, windows_of), (alike, pooling_of), (repeated, motifs_of)]
+)
 def test_law_2_the_exported_problem_is_the_drawn_function(function, found) -> None:
     space = Space.binary(STAGES)
     opt = told(space, function(1), 60)
@@ -364,7 +382,9 @@ def test_law_2_the_exported_problem_is_the_drawn_function(function, found) -> No
     np.testing.assert_allclose(energies, [draw.value(point) for point in points], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("function", "found"), [(chain, windows_of), (alike, pooling_of)])
+@pytest.mark.parametrize(
+    ("function", "found"), [(chain, windows_of), (alike, pooling_of), (repeated, motifs_of)]
+)
 def test_law_6_a_run_goes_on_as_it_would_have(function, found, tmp_path) -> None:
     space, cost = Space.binary(STAGES), function(2)
     opt = told(space, cost, 40)
@@ -380,7 +400,9 @@ def test_law_6_a_run_goes_on_as_it_would_have(function, found, tmp_path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("function", "found"), [(chain, windows_of), (alike, pooling_of)])
+@pytest.mark.parametrize(
+    ("function", "found"), [(chain, windows_of), (alike, pooling_of), (repeated, motifs_of)]
+)
 def test_a_batch_is_the_same_with_workers(function, found) -> None:
     space, cost = Space.binary(STAGES), function(1)
     alone, threads, processes = (told(space, cost, 60, acquisition="thompson") for _ in range(3))
@@ -418,3 +440,63 @@ def test_a_strained_fit_with_pooling_goes_on() -> None:
         before, fit = fit, model.fit(wild, fit, rng=np.random.default_rng(size))
         assert fit.hypers[0].pooling not in (None, before.hypers[0].pooling)
         assert fit.hypers[1:5] == before.hypers[3:]
+
+
+# -- motifs ------------------------------------------------------------------------------------
+
+BASES = Space({f"base{i}": Categorical(list("ACGT")) for i in range(8)})
+
+
+def stretches(seed: int, size: int, letters: int, length: int, *, turned: bool = False):
+    """Random rows, and a function that adds up what each three letters in a row are worth, on
+    either strand where they are `turned`."""
+    rows = np.random.default_rng([seed, 2]).integers(0, letters, (size, length))
+    worth = np.random.default_rng(seed).standard_normal((letters,) * 3)
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        return sum(worth[tuple(rows[:, i : i + 3].T)] for i in range(length - 2))
+
+    return rows, read(rows) + (read(3 - rows[:, ::-1]) if turned else 0.0)
+
+
+def fitted_kinds(space: Space, rows: np.ndarray, y: np.ndarray, *, sampled: bool) -> tuple:
+    data = Data(Kernel(Encoding(space)), rows, (y - y.mean()) / y.std())
+    return kinds_of(with_structure(data, fit_map(data, None), None, sampled=sampled).hypers[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_evidence_says_how_many_strands_are_read(seed: int, turned: bool) -> None:
+    rows, y = stretches(seed, 60, 4, 8, turned=turned)
+    found = fitted_kinds(BASES, rows, y, sampled=False)
+    assert (STRANDS in found) == turned
+    assert (MOTIFS in found) != turned
+
+
+def test_letters_have_motifs_without_evidence_and_bits_do_not() -> None:
+    """Of a function of other things; with motifs, pooling is not assumed."""
+    rng = np.random.default_rng(0)
+    letters, bits = rng.integers(0, 3, (30, STAGES)), rng.integers(0, 2, (30, STAGES))
+    y = rng.standard_normal(30)
+    space = Space({f"place{i}": Categorical(range(3)) for i in range(STAGES)})
+    assert fitted_kinds(space, letters, y, sampled=True) == (MOTIFS,)
+    assert fitted_kinds(Space.binary(STAGES), bits, y, sampled=True) == (POOLING,)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bits_have_motifs_where_the_evidence_is_for_them(seed: int) -> None:
+    rows, y = stretches(seed, 60, 2, STAGES)
+    assert MOTIFS in fitted_kinds(Space.binary(STAGES), rows, y, sampled=True)
+
+
+def test_an_optimizer_reads_motifs_unless_told_not_to() -> None:
+    rows, y = stretches(1, 40, 4, 8)
+    for model, there in ((Model(), True), (Model(motifs="none"), False)):
+        opt = Optimizer(BASES, seed=0, model=model)
+        opt.tell(BASES.points(rows), y.tolist())
+        opt.ask()
+        hypers = opt._surrogate.fit.hypers
+        assert all((hyper.motifs is not None) == there for hyper in hypers)
+        draw = opt.draw()
+        for point in BASES.sample(20, rng=np.random.default_rng(1)):
+            assert draw.bqm.energy(draw.encode(point)) == pytest.approx(draw.value(point), rel=1e-9)
