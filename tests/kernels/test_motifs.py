@@ -296,27 +296,26 @@ def test_the_trust_region_knows_of_motifs(make_data) -> None:
 # -- what it is for ----------------------------------------------------------------------------
 
 
-def worth(row: np.ndarray) -> float:
-    """A motif of four letters counts wherever it stands, by how much of it is there."""
+def light(row: np.ndarray) -> float:
+    """A protein on a sequence: the more of its motif stands somewhere, the longer it stays."""
     motif = np.array([2, 0, 3, 1])
-    places = [(row[i : i + 4] == motif).sum() for i in range(len(row) - 3)]
-    return -float(max(places) ** 2)
+    there = [(row[i : i + 4] == motif).sum() for i in range(len(row) - 3)]
+    return -float(np.exp(1.2 * np.array(there)).sum())
 
 
 @pytest.mark.slow
 def test_it_finds_a_motif_with_fewer_evaluations() -> None:
-    """The best of 4^10 sequences, over four runs of 50 evaluations."""
+    """30 evaluations, over four runs: 256 against 191 on average, of 258 at most."""
     space = Space(sequence(4, 10))
 
     def mean_best(model: Model) -> float:
         found = []
         for seed in range(4):
             opt = Optimizer(space, seed=seed, model=model)
-            for _ in range(50):
+            for _ in range(30):
                 point = opt.ask()
-                opt.tell(point, worth(np.array(list(point.values()))))
+                opt.tell(point, light(np.array(list(point.values()))))
             found.append(opt.best.value)
         return float(np.mean(found))
 
-    with_them, without = mean_best(Model()), mean_best(Model(motifs="none"))
-    assert with_them < without
+    assert mean_best(Model()) < mean_best(Model(motifs="none")) - 20.0
