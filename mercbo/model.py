@@ -103,9 +103,10 @@ class Model:
     motifs
         "learn": the kernel may have a term for what a few letters in a row do wherever they stand
         in a sequence, which is the longest row of six to 64 neighbours, in the order of the space,
-        that have the same unordered values. It is there where they have more than two values, and
-        of bits where the evidence is for it; of A, C, G and T it may read both strands. "none":
-        every place is learned alone. Learned where windows are.
+        that have the same unordered values. It is there where they have more than two values,
+        unless the evidence is against it, and of bits where the evidence is for it; of A, C, G and
+        T it may read both strands. "none": every place is learned alone. Learned where windows
+        are.
     refine
         After the quadratic problem is solved, descend the sampled function of *all* orders by
         one-variable moves. Only the projected posterior has such a function.

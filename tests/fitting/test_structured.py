@@ -473,14 +473,15 @@ def test_evidence_says_how_many_strands_are_read(seed: int, turned: bool) -> Non
     assert (MOTIFS in found) != turned
 
 
-def test_letters_have_motifs_without_evidence_and_bits_do_not() -> None:
-    """Of a function of other things; with motifs, pooling is not assumed."""
+def test_letters_have_motifs_until_the_evidence_is_against_them_and_bits_do_not() -> None:
+    """Of a function of single places; with motifs, pooling is not assumed."""
     rng = np.random.default_rng(0)
-    letters, bits = rng.integers(0, 3, (30, STAGES)), rng.integers(0, 2, (30, STAGES))
-    y = rng.standard_normal(30)
+    letters, bits = rng.integers(0, 3, (120, STAGES)), rng.integers(0, 2, (15, STAGES))
+    y = rng.standard_normal((STAGES, 3))[np.arange(STAGES), letters].sum(axis=1)
     space = Space({f"place{i}": Categorical(range(3)) for i in range(STAGES)})
-    assert fitted_kinds(space, letters, y, sampled=True) == (MOTIFS,)
-    assert fitted_kinds(Space.binary(STAGES), bits, y, sampled=True) == (POOLING,)
+    assert fitted_kinds(space, letters[:15], y[:15], sampled=True) == (MOTIFS,)
+    assert fitted_kinds(space, letters, y, sampled=True) == (POOLING,)
+    assert fitted_kinds(Space.binary(STAGES), bits, y[:15], sampled=True) == (POOLING,)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
