@@ -356,9 +356,12 @@ def _chosen(
     level, z = climb(data, max(reached, key=lambda pair: pair[0])[1], COLD_ITERATIONS)
     taken: Kinds = ()
     assumed: Kinds = ()
+    fits: dict[Kinds, tuple[float, Floats]] = {}
     for alternatives in _in_turn(kinds) if np.isfinite(level) else ():
-        tried = [(*_tried(data, kind, z, taken, before), kind) for kind in alternatives]
-        value, found, kind = max(tried, key=lambda each: each[0])
+        for kind in alternatives:
+            fits[_joined(taken, kind)] = _tried(data, kind, z, taken, before)
+        kind = max(alternatives, key=lambda kind: fits[_joined(taken, kind)][0])
+        value, found = fits[_joined(taken, kind)]
         log.debug("evidence of %s: %+.1f", kind.name, value - level)
         if value > level + COST:
             level, z, taken = value, found, _joined(taken, kind)
@@ -372,7 +375,9 @@ def _chosen(
     if not assumed:
         return z, taken
     wanted = _joined(taken, *assumed)
-    value, found = _best(data, [_begin(kernel, z, taken, wanted)], wanted)
+    if wanted not in fits:
+        fits[wanted] = _best(data, [_begin(kernel, z, taken, wanted)], wanted)
+    value, found = fits[wanted]
     return (found, wanted) if np.isfinite(value) else (z, taken)
 
 
