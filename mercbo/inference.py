@@ -38,8 +38,9 @@ import numpy as np
 from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.fitting.warp import IDENTITY, Warp, as_name
 from mercbo.kernel import Kernel
-from mercbo.kernels.motifs import Motifs, MotifTerm, Reading, agreements
+from mercbo.kernels.motifs import Motifs, MotifTerm
 from mercbo.kernels.pooling import Pool, Pooling
+from mercbo.kernels.reading import Reading, agreements
 from mercbo.kernels.windows import Summand, Windows, summands
 from mercbo.linalg import Factor, Factors, cholesky
 

@@ -11,18 +11,9 @@ import numpy as np
 
 from mercbo.arrays import Floats
 from mercbo.errors import SettingError, choose, whole
+from mercbo.fitting.kinds import KINDS, POOLING, WINDOWS, Kinds, kinds_of
 from mercbo.fitting.slicing import fit_slice
-from mercbo.fitting.structured import (
-    KINDS,
-    POOLING,
-    WINDOWS,
-    Kinds,
-    chart_of,
-    fit_warm,
-    kinds_of,
-    with_structure,
-    worth_pooling,
-)
+from mercbo.fitting.structured import chart_of, fit_warm, with_structure, worth_pooling
 from mercbo.fitting.warp import LOGS, NAMES
 from mercbo.inference import PLAIN, Data, Fit, Hyper, fit_map, log_evidence, pack, prior, sampled
 from mercbo.kernels.interactions import Stated, checked

@@ -52,7 +52,7 @@ from mercbo.arrays import Floats, Rows
 from mercbo.explaining.further import Further
 from mercbo.explaining.ridges import Ridges, sums_at
 from mercbo.explaining.stacks import Held, Stack
-from mercbo.fitting.structured import SD
+from mercbo.fitting.kinds import SD
 from mercbo.inference import (
     HMC_FIRST_STEP,
     HMC_TARGET,

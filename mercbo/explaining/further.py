@@ -19,7 +19,7 @@ import numpy as np
 from mercbo.arrays import Floats, sum_of
 from mercbo.explaining.orders import Axes
 from mercbo.explaining.stacks import Held, Stack
-from mercbo.fitting.structured import POOLING, WINDOWS, Kinds, kinds_of
+from mercbo.fitting.kinds import POOLING, WINDOWS, Kinds, kinds_of
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
 from mercbo.kernels.pooling import Pool, Pooling

@@ -3,6 +3,7 @@
 | module       | what                                                    |
 |--------------|---------------------------------------------------------|
 | `warp`       | output warps, of which the evidence chooses one         |
-| `structured` | the fit of a kernel with further terms, and whether any |
+| `kinds`      | the kinds of further terms of a kernel                  |
+| `structured` | the fit of a kernel with some of them, and which        |
 | `slicing`    | slice sampling with COMBO's priors                      |
 """

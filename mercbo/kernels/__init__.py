@@ -5,6 +5,6 @@
 | `averaging`          | the kernel averaged over symmetries                            |
 | `interactions`       | which variables may interact, as users state it                |
 | `windows`, `pooling` | further terms: for neighbours; for how often each value occurs |
-| `motifs`             | another: for a few letters in a row, wherever they stand       |
+| `motifs`, `reading`  | another: for a few letters in a row; how they are read         |
 | `stacking`           | the kernels of a sum between points and results, all at once   |
 """

@@ -13,15 +13,11 @@ import pytest
 
 from mercbo import Binary, Categorical, Integer, Model, Optimizer, Ordinal, Permutation, Space
 from mercbo.encoding import Encoding
+from mercbo.fitting.kinds import MOTIFS, POOLING, STRANDS, WINDOWS, kinds_of
 from mercbo.fitting.structured import (
-    MOTIFS,
-    POOLING,
-    STRANDS,
-    WINDOWS,
     bounds,
     chart_of,
     fit_warm,
-    kinds_of,
     packed,
     structured_density,
     unpacked,

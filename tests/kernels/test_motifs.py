@@ -6,19 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.laws import check_paths, check_quadratic_form
 from support.moments import exact_moments
 from support.neighbours import check_neighbours
 
 from mercbo import Binary, Categorical, Integer, Model, Optimizer, Ordinal, Space
 from mercbo.asking.trust import Trust
 from mercbo.encoding import Encoding
-from mercbo.features import mercer, quadratic, single
-from mercbo.fitting.structured import MOTIFS as MOTIFS_KIND
-from mercbo.fitting.structured import STRANDS
+from mercbo.features import mercer, single
+from mercbo.fitting.kinds import MOTIFS as MOTIFS_KIND
+from mercbo.fitting.kinds import STRANDS
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
-from mercbo.kernels.motifs import FEWEST, MOST, Motifs, MotifTerm, Reading, agreements
+from mercbo.kernels.motifs import Motifs, MotifTerm
 from mercbo.kernels.pooling import Pooling
+from mercbo.kernels.reading import FEWEST, MOST, Reading, agreements
 from mercbo.kernels.windows import Windows
 from mercbo.posterior import Posterior
 
@@ -245,20 +247,11 @@ def test_law_3_draws_have_the_moments_of_the_closed_form(state, space: Space) ->
 
 
 def test_paths_have_the_mean_of_the_process(state, space: Space) -> None:
-    data, hyper = state
-    rows, posterior = space.enumerate_rows()[::31], Posterior(Model(), data, hyper)
-    mean, _ = exact_moments(lambda rng: posterior.draw(rng=rng).path(rows))
-    np.testing.assert_allclose(mean, posterior.predict(rows)[0], atol=1e-9)
+    check_paths(*state, space.enumerate_rows()[::31])
 
 
 def test_law_2_the_quadratic_form_is_the_drawn_function(state, space: Space) -> None:
-    data, hyper = state
-    rows = space.enumerate_rows()
-    sample = Posterior(Model(), data, hyper).draw(rng=np.random.default_rng(2))
-    for encoding in (Encoding(space), Encoding(space, native=True)):
-        form = quadratic(data.kernel, sample.w, sample.low, encoding)
-        bits = encoding.to_bits(rows).astype(float)
-        np.testing.assert_allclose(form.energy(bits), sample.value(rows), rtol=1e-9, atol=1e-9)
+    check_quadratic_form(*state, space)
 
 
 def test_neighbours_are_as_if_each_were_looked_at(state, space: Space) -> None:

@@ -1,0 +1,201 @@
+"""`Reading`: the letters of a sequence, in stretches of a few, for `motifs.py`.
+
+What is read are the longest row of neighbours with the same unordered values, in the order in which
+the space lists them, and where the letters are those of DNA, also the other strand.
+
+| symbol | meaning                                                                      | shape    |
+|--------|------------------------------------------------------------------------------|----------|
+| n      | places that are read                                                         |          |
+| k, W   | letters of the alphabet; of a stretch                                        |          |
+| S      | stretches of W letters: n - W + 1                                            |          |
+| code   | number of the letters of a stretch, written to the base k                    | (N, S)   |
+| e_r    | of two rows: sum over their stretches of how many sets of r places agree     | (A, B)   |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from mercbo.arrays import Floats, Index, Rows
+from mercbo.kernel import Kernel
+
+# Letters of a stretch. On 32 simulated microarrays of 8 letters, stretches of four were better than
+# no motifs (20 wins, 8 ties, 4 losses after 120 evaluations), those of five no better than four.
+LETTERS = 4
+# Neighbours that are read at least (fewer hold a motif at hardly more than one place) and at most.
+FEWEST, MOST = 6, 64
+# Codes of stretches at most: a large alphabet is read in shorter ones.
+MOST_CODES = 1024
+# Stretches are counted in a dense table up to so many codes, in a sparse one beyond.
+DENSE = 256
+# Sets of letters whose agreements with themselves are remembered: those of one step of a descent
+# are asked for once for each state of the hyper-parameters.
+REMEMBERED = 8
+# What stands on the other strand of DNA.
+OPPOSITE = {"A": "T", "C": "G", "G": "C", "T": "A"}
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Which variables are read, and in stretches of how many letters."""
+
+    variables: Index  # (n,), neighbours in the space
+    size: int  # k
+    letters: int  # W
+    psi: Floats  # (k, d)
+    features: Index  # (n, d)
+    levels: Index  # (n, k)
+    opposite: Index | None  # (k,): each letter's on the other strand, where there is one
+    _known: dict[tuple[bytes, int, int], Floats] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for it each step
+    def of(kernel: Kernel) -> Reading | None:
+        """None where too few neighbours have the same letters."""
+        found = max(_stretches(kernel), key=len, default=np.zeros(0, dtype=np.intp))
+        part = next((p for p in kernel.parts if len(found) and found[0] in p.variables), None)
+        if part is None or not FEWEST <= len(found) <= MOST:
+            return None
+        letters = LETTERS
+        while part.size**letters > MOST_CODES:
+            letters -= 1
+        if letters < 2:
+            return None
+        where = np.searchsorted(part.variables, found)
+        return Reading(
+            found, part.size, letters, part.psi, part.features[where], part.levels[where],
+            _opposite(kernel.values[found[0]]),
+        )  # fmt: skip
+
+    @property
+    def starts(self) -> int:
+        """S."""
+        return len(self.variables) - self.letters + 1
+
+    @property
+    def codes(self) -> int:
+        return int(self.size**self.letters)
+
+    @property
+    def powers(self) -> Index:
+        """(W,): what a letter is worth in a code, by its place in the stretch."""
+        return self.size ** np.arange(self.letters - 1, -1, -1)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of a table of codes with an axis for each place."""
+        return (self.size,) * self.letters
+
+    def spelt(self, rows: Rows, strand: int = 0) -> Rows:
+        """(N, n): the letters of one strand or of the other."""
+        letters = rows[:, self.variables]
+        return letters if strand == 0 else self._other(letters)
+
+    def _other(self, letters: Rows) -> Rows:
+        assert self.opposite is not None
+        return self.opposite[letters[..., ::-1]]
+
+    def windows(self, rows: Rows, strand: int = 0) -> Rows:
+        """(N, S, W): the letters of each stretch."""
+        return sliding_window_view(self.spelt(rows, strand), self.letters, axis=1)
+
+    def code(self, rows: Rows) -> Index:
+        return np.asarray(self.windows(rows) @ self.powers)
+
+    def own_agreements(self, letters: Rows, strand: int) -> Floats:
+        """(N, W + 1): how many pairs of stretches of the same letters (N, n), the second read from
+        one of the strands, agree at so many places. Remembered: states differ in t alone."""
+        asked = letters.tobytes(), len(letters), strand
+        found = self._known.get(asked)
+        if found is None:
+            found = self._own_agreements(letters, strand)
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[asked] = found
+        return found
+
+    def _own_agreements(self, letters: Rows, strand: int) -> Floats:
+        starts = self.starts
+        small = letters.astype(np.int8 if self.size <= 127 else np.int64)
+        there = small if strand == 0 else self._other(letters).astype(small.dtype)
+        same = (small[:, :, np.newaxis] == there[:, np.newaxis]).view(np.int8)
+        agreed = same[:, :starts, :starts].copy()
+        for j in range(1, self.letters):
+            agreed += same[:, j : j + starts, j : j + starts]
+        flat = agreed.reshape(len(letters), -1)
+        return np.stack([(flat == m).sum(axis=1) for m in range(self.letters + 1)], axis=1) * 1.0
+
+    @cached_property
+    def turned(self) -> Index:
+        """(codes,): each stretch's code on the other strand."""
+        letters = np.stack(np.unravel_index(np.arange(self.codes), self.axes), axis=1)
+        return np.asarray(self._other(letters) @ self.powers)
+
+    @cached_property
+    def around(self) -> tuple[Index, Index]:
+        """(n + 1, W) each: the stretches that have a place, and what a letter is worth in their
+        codes. Near the ends there are fewer, and none behind the last place, for variables that
+        are not read; those that are not there have the number S, and no worth."""
+        place = np.arange(len(self.variables) + 1)[:, np.newaxis]
+        start = place - np.arange(self.letters)
+        there = (start >= 0) & (start < self.starts) & (place < len(self.variables))
+        return np.where(there, start, self.starts), np.where(there, self.powers, 0)
+
+
+def _stretches(kernel: Kernel) -> Iterator[Index]:
+    """Neighbours with the same unordered values, one-hot or bits."""
+    for part in kernel.parts:
+        if part.graph == "path" or part.factors.shape[1] != 1 or part.size < 2:
+            continue
+        kind = kernel.alike[part.variables]
+        breaks = (np.diff(part.variables) != 1) | (np.diff(kind) != 0)
+        yield from np.split(part.variables, np.flatnonzero(breaks) + 1)
+
+
+def _opposite(values: tuple[Any, ...]) -> Index | None:
+    if set(values) != set(OPPOSITE):
+        return None
+    return np.array([values.index(OPPOSITE[value]) for value in values], dtype=np.intp)
+
+
+# -- what rows have in common ------------------------------------------------------------------
+
+
+def agreements(reading: Reading, rows: Rows, strand: int = 0) -> Floats:
+    """(W + 1, N, N): e_r of rows with each other, the second read from one of the strands."""
+    left, right = reading.windows(rows), reading.windows(rows, strand)
+    out = np.zeros((reading.letters + 1, len(rows), len(rows)))
+    for count in range(reading.letters + 1):
+        for places in combinations(range(reading.letters), count):
+            powers, chosen = reading.size ** np.arange(count), list(places)
+            codes = left[:, :, chosen] @ powers, right[:, :, chosen] @ powers
+            out[count] += _shared(*codes, reading.size**count)
+    return out
+
+
+def _shared(left: Index, right: Index, codes: int) -> Floats:
+    """(A, B): pairs of a code of one row (A, S) and one of another (B, S) that are the same."""
+    if codes <= DENSE:
+        return np.asarray(counts_of(left, codes) @ counts_of(right, codes).T)
+    from scipy.sparse import csr_array
+
+    def table(each: Index) -> Any:
+        rows = np.repeat(np.arange(len(each)), each.shape[1])
+        ones = np.ones(each.size)
+        return csr_array((ones, (rows, each.ravel())), shape=(len(each), codes))
+
+    return np.asarray((table(left) @ table(right).T).toarray())
+
+
+def counts_of(code: Index, codes: int) -> Floats:
+    """(N, codes): how often a row has each code."""
+    flat = code + codes * np.arange(len(code))[:, np.newaxis]
+    counts = np.bincount(flat.ravel(), minlength=codes * len(code))
+    return np.asarray(counts, dtype=np.float64).reshape(len(code), codes)
