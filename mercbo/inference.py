@@ -108,9 +108,19 @@ class Hyper:
         return self.beta.tobytes(), self.amplitude, self.noise, *self._more.values()
 
     @property
-    def terms(self) -> tuple[bool, ...]:
-        """Which further terms the kernel has."""
-        return tuple(part is not None for part in self._more.values())
+    def terms(self) -> tuple[bool | int, ...]:
+        """Which further terms the kernel has, and how many strands are read."""
+        strands = 0 if self.motifs is None else self.motifs.strands
+        return self.windows is not None, self.pooling is not None, strands
+
+    def belongs_to(self, kernel: Kernel) -> bool:
+        """Whether it can be a state of the kernel, as one from a file should be."""
+        readable = True
+        if self.motifs is not None:
+            reading = Reading.of(kernel)
+            both = reading is not None and reading.opposite is not None
+            readable = reading is not None and (both or self.motifs.strands == 1)
+        return len(self.beta) == kernel.n and readable
 
     @property
     def is_plain(self) -> bool:

@@ -160,6 +160,7 @@ class Model:
             trust="none",
             windows="none",
             pooling="none",
+            motifs="none",
         )
 
     @property

@@ -295,7 +295,7 @@ class Optimizer:
             self._surrogate = None
 
     def _check_fit(self, fit: Fit | None) -> None:
-        if fit and {len(hyper.beta) for hyper in fit.hypers} != {self._kernel.n}:
+        if fit and not all(hyper.belongs_to(self._kernel) for hyper in fit.hypers):
             raise StateError("its fit does not belong to its space")
 
     # -- ask -----------------------------------------------------------------------------------

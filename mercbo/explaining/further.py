@@ -19,10 +19,10 @@ import numpy as np
 from mercbo.arrays import Floats, sum_of
 from mercbo.explaining.orders import Axes
 from mercbo.explaining.stacks import Held, Stack
-from mercbo.fitting.kinds import POOLING, WINDOWS, Kinds, kinds_of
+from mercbo.fitting.kinds import KINDS, POOLING, WINDOWS, Kinds, kinds_of
 from mercbo.inference import Data, Hyper
 from mercbo.kernel import Kernel
-from mercbo.kernels.pooling import Pool, Pooling
+from mercbo.kernels.pooling import Pool, Pooling, is_poolable
 from mercbo.kernels.windows import Summand, contrasts
 
 # Which coordinates of a kind of further term are sampled: of windows only log a. Motifs are left
@@ -42,11 +42,20 @@ class Further:
         own = None
         if hyper.windows is not None:
             own = contrasts(kernel, kernel.contrast(hyper.beta), hyper.windows)
-        return cls(tuple(kind for kind in kinds_of(hyper) if kind.name in SAMPLED), own)
+        there = kinds_of(hyper)
+        if hyper.motifs is not None and is_poolable(kernel):
+            there = (*there, POOLING)  # which a fit leaves to motifs
+        kinds = tuple(kind for kind in KINDS if kind in there and kind.name in SAMPLED)
+        return cls(kinds, own)
 
     def start(self, hyper: Hyper) -> Floats:
         """(T,): where the coordinates stand in a fit."""
-        own = [kind.pack(getattr(hyper, kind.name))[SAMPLED[kind.name]] for kind in self.kinds]
+        own = [
+            (kind.pack(getattr(hyper, kind.name)) if kind.is_in(hyper) else kind.start)[
+                SAMPLED[kind.name]
+            ]
+            for kind in self.kinds
+        ]
         return np.concatenate([np.zeros(0), *own])
 
     @property

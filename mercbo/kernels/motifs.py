@@ -49,6 +49,9 @@ from mercbo.features import Coefficients
 from mercbo.kernel import Kernel
 from mercbo.kernels.reading import Reading, counts_of
 
+# Entries of what rows have in common with all stretches that are held at a time: 8 MB.
+ENTRIES = 1 << 20
+
 
 @dataclass(frozen=True)
 class Motifs:
@@ -102,15 +105,16 @@ class MotifTerm:
 
     def roots(self, rows: Rows) -> Floats:
         """R."""
-        return self.roots_of(self.reading.spelt(rows))
+        code = self.reading.code(rows)
+        shared = self.cross(code, self.between)
+        return np.asarray(np.sqrt(np.take_along_axis(shared, code, axis=1).sum(axis=1)))
 
-    def roots_of(self, letters: Rows) -> Floats:
-        """R of the letters (N, n) that are read."""
-        total = np.zeros(len(letters))
-        for strand in range(self.motifs.strands):
-            agreed = self.reading.own_agreements(letters, strand)
-            total += agreed @ self.t ** np.arange(self.reading.letters, -1, -1)
-        return np.sqrt(total)
+    @cached_property
+    def between(self) -> Floats:
+        """(codes + 1, codes + 1): prod_j T of two stretches, on all strands; nothing of one that is
+        not there."""
+        alone = self._covariance(np.eye(self.reading.codes)) / self.motifs.amplitude
+        return np.pad(alone, (0, 1))
 
     def gram(self, rows: Rows, hot: Floats) -> Floats:
         """(A, B): of rows with one-hot rows."""
@@ -252,41 +256,66 @@ class MotifSum:
 
     def neighbours(self, rows: Rows) -> Floats:
         """(P, L)."""
-        levels = np.tile(np.arange(self.term.kernel.levels), (len(rows), 1))
-        worth = np.append(self.worth, 0.0)[:, np.newaxis]
-        return around(self.term, worth, rows, levels)[:, :, 0]
+        kernel, worth = self.term.kernel, np.append(self.worth, 0.0)[:, np.newaxis]
+        value = np.tile(kernel.level_value, (len(rows), 1))
+        step = max(1, ENTRIES // (len(self.term.reading.variables) * len(worth)))
+        out = np.empty((len(rows), kernel.levels))
+        for i in range(0, len(rows), step):
+            some = slice(i, i + step)
+            around = Around(self.term, rows[some], kernel.level_variable, value[some])
+            out[some] = around.values(worth)[:, :, 0]
+        return out
 
 
-def around(term: MotifTerm, worth: Floats, rows: Rows, level: Index) -> Floats:
-    """(P, J, N): h / R for worths (codes + 1, N) of the rows, one variable at the value of a level
-    (P, J); a column of levels has one variable."""
-    kernel, reading = term.kernel, term.reading
-    variable, value = kernel.level_variable[level[0]], kernel.level_value[level]
-    place = np.full(kernel.variables, len(reading.variables))
-    place[reading.variables] = np.arange(len(reading.variables))
-    which, power = reading.around  # (n + 1, W)
-    code = reading.code(rows)
-    padded = np.column_stack([code, np.full(len(rows), reading.codes)])
-    # without the stretches that have a place: (P, n + 1, N)
-    kept = np.repeat(term.cross(code, worth)[:, np.newaxis], len(which), axis=1)
-    for j in range(reading.letters):
-        kept -= worth[padded[:, which[:, j]]]
-    at = place[variable]  # (J,)
-    step = value - rows[:, variable]
-    out = kept[:, at]
-    for j in range(reading.letters):
-        out += worth[padded[:, which[at, j]] + step * power[at, j]]
-    out /= _roots_around(term, rows, at, value)[:, :, np.newaxis]
-    return out
+class Around:
+    """The stretches of some rows when one variable (J,) takes some value (P, J)."""
 
+    def __init__(self, term: MotifTerm, rows: Rows, variable: Index, value: Index) -> None:
+        reading = term.reading
+        place = np.full(term.kernel.variables, len(reading.variables))
+        place[reading.variables] = np.arange(len(reading.variables))
+        which, power = reading.around  # (n + 1, W)
+        self.term = term
+        self.at = place[variable]  # (J,)
+        self.code = reading.code(rows)
+        padded = np.column_stack([self.code, np.full(len(rows), reading.codes)])
+        self.old = padded[:, which]  # (P, n + 1, W): the stretches that have each place
+        step = value - rows[:, variable]
+        # (P, J, W): what becomes of them
+        self.new = self.old[:, self.at] + step[:, :, np.newaxis] * power[self.at]
 
-def _roots_around(term: MotifTerm, rows: Rows, at: Index, value: Index) -> Floats:
-    """(P, J): R of the rows, a place at some value; a place behind the last stays as it is."""
-    letters = term.reading.spelt(rows)
-    padded = np.column_stack([letters, np.zeros(len(rows), dtype=letters.dtype)])
-    moved = np.repeat(padded, len(at), axis=0)
-    moved[np.arange(len(moved)), np.tile(at, len(rows))] = value.ravel()
-    return term.roots_of(np.ascontiguousarray(moved[:, :-1])).reshape(value.shape)
+    def values(self, worth: Floats) -> Floats:
+        """(P, J, N): h / R for worths (codes + 1, N)."""
+        out = self._kept(worth)[:, self.at]
+        for j in range(self.new.shape[2]):
+            out += worth[self.new[:, :, j]]
+        out /= self._roots()[:, :, np.newaxis]
+        return out
+
+    def _kept(self, worth: Floats) -> Floats:
+        """(P, n + 1, N): the sum of worths over the stretches that do not have each place."""
+        kept = np.repeat(
+            self.term.cross(self.code, worth)[:, np.newaxis], self.old.shape[1], axis=1
+        )
+        for j in range(self.old.shape[2]):
+            kept -= worth[self.old[:, :, j]]
+        return kept
+
+    def _roots(self) -> Floats:
+        """(P, J): R. With K what stretches have in common, k those that are kept and b the new
+        ones, it is the root of k K k + 2 b K k + b K b."""
+        between, new, letters = self.term.between, self.new, self.new.shape[2]
+        shared = self._kept(between)  # (P, n + 1, codes + 1): K k
+        kept = np.take_along_axis(shared, self.code[:, np.newaxis], axis=2).sum(axis=2)
+        kept -= np.take_along_axis(shared, self.old, axis=2).sum(axis=2)  # k K k
+        row = np.arange(len(new))[:, np.newaxis]
+        total = kept[:, self.at]
+        for i in range(letters):
+            total += 2.0 * shared[row, self.at, new[:, :, i]]
+            total += between[new[:, :, i], new[:, :, i]]
+            for j in range(i):
+                total += 2.0 * between[new[:, :, i], new[:, :, j]]
+        return np.asarray(np.sqrt(total))
 
 
 @dataclass(frozen=True)
@@ -309,5 +338,7 @@ class MotifCovariance:
     def around(self, rows: Rows, level: Index) -> tuple[Floats, Floats]:
         """The same (P, J, N) and (P, J) of the rows, one variable at the value of a level (P, J);
         a column of levels has one variable."""
-        moved = around(self.term, self._told, rows, level)
+        kernel = self.term.kernel
+        variable, value = kernel.level_variable[level[0]], kernel.level_value[level]
+        moved = Around(self.term, rows, variable, value).values(self._told)
         return moved, np.full(level.shape, self.term.motifs.amplitude)

@@ -1,7 +1,8 @@
 """`Reading`: the letters of a sequence, in stretches of a few, for `motifs.py`.
 
-What is read are the longest row of neighbours with the same unordered values, in the order in which
-the space lists them, and where the letters are those of DNA, also the other strand.
+What is read is the longest row of neighbours with the same unordered values, in the order in which
+the space lists them: of letters, where there are any, else of bits. Where the letters are those of
+DNA, so is the other strand.
 
 | symbol | meaning                                                                      | shape    |
 |--------|------------------------------------------------------------------------------|----------|
@@ -14,8 +15,7 @@ the space lists them, and where the letters are those of DNA, also the other str
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
@@ -24,20 +24,16 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mercbo.arrays import Floats, Index, Rows
-from mercbo.kernel import Kernel
+from mercbo.kernel import Kernel, Part
 
 # Letters of a stretch. On 32 simulated microarrays of 8 letters, stretches of four were better than
 # no motifs (20 wins, 8 ties, 4 losses after 120 evaluations), those of five no better than four.
 LETTERS = 4
 # Neighbours that are read at least (fewer hold a motif at hardly more than one place) and at most.
 FEWEST, MOST = 6, 64
-# Codes of stretches at most: a large alphabet is read in shorter ones.
+# Codes of stretches at most: a large alphabet is read in shorter ones, of two letters at least.
 MOST_CODES = 1024
-# Stretches are counted in a dense table up to so many codes, in a sparse one beyond.
-DENSE = 256
-# Sets of letters whose agreements with themselves are remembered: those of one step of a descent
-# are asked for once for each state of the hyper-parameters.
-REMEMBERED = 8
+MOST_VALUES = 32
 # What stands on the other strand of DNA.
 OPPOSITE = {"A": "T", "C": "G", "G": "C", "T": "A"}
 
@@ -51,28 +47,22 @@ class Reading:
     letters: int  # W
     psi: Floats  # (k, d)
     features: Index  # (n, d)
-    levels: Index  # (n, k)
     opposite: Index | None  # (k,): each letter's on the other strand, where there is one
-    _known: dict[tuple[bytes, int, int], Floats] = field(default_factory=dict, repr=False)
 
     @staticmethod
     @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for it each step
     def of(kernel: Kernel) -> Reading | None:
-        """None where too few neighbours have the same letters."""
-        found = max(_stretches(kernel), key=len, default=np.zeros(0, dtype=np.intp))
-        part = next((p for p in kernel.parts if len(found) and found[0] in p.variables), None)
-        if part is None or not FEWEST <= len(found) <= MOST:
+        """None where there is nothing to read. Letters go before bits, and longer rows first."""
+        rows = [(part, row) for part in kernel.parts for row in _neighbours(kernel, part)]
+        if not rows:
             return None
+        part, found = max(rows, key=lambda each: (each[0].size > 2, len(each[1])))
         letters = LETTERS
         while part.size**letters > MOST_CODES:
             letters -= 1
-        if letters < 2:
-            return None
-        where = np.searchsorted(part.variables, found)
-        return Reading(
-            found, part.size, letters, part.psi, part.features[where], part.levels[where],
-            _opposite(kernel.values[found[0]]),
-        )  # fmt: skip
+        features = part.features[np.searchsorted(part.variables, found)]
+        opposite = _opposite(kernel.values[found[0]])
+        return Reading(found, part.size, letters, part.psi, features, opposite)
 
     @property
     def starts(self) -> int:
@@ -109,29 +99,6 @@ class Reading:
     def code(self, rows: Rows) -> Index:
         return np.asarray(self.windows(rows) @ self.powers)
 
-    def own_agreements(self, letters: Rows, strand: int) -> Floats:
-        """(N, W + 1): how many pairs of stretches of the same letters (N, n), the second read from
-        one of the strands, agree at so many places. Remembered: states differ in t alone."""
-        asked = letters.tobytes(), len(letters), strand
-        found = self._known.get(asked)
-        if found is None:
-            found = self._own_agreements(letters, strand)
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            self._known[asked] = found
-        return found
-
-    def _own_agreements(self, letters: Rows, strand: int) -> Floats:
-        starts = self.starts
-        small = letters.astype(np.int8 if self.size <= 127 else np.int64)
-        there = small if strand == 0 else self._other(letters).astype(small.dtype)
-        same = (small[:, :, np.newaxis] == there[:, np.newaxis]).view(np.int8)
-        agreed = same[:, :starts, :starts].copy()
-        for j in range(1, self.letters):
-            agreed += same[:, j : j + starts, j : j + starts]
-        flat = agreed.reshape(len(letters), -1)
-        return np.stack([(flat == m).sum(axis=1) for m in range(self.letters + 1)], axis=1) * 1.0
-
     @cached_property
     def turned(self) -> Index:
         """(codes,): each stretch's code on the other strand."""
@@ -149,14 +116,16 @@ class Reading:
         return np.where(there, start, self.starts), np.where(there, self.powers, 0)
 
 
-def _stretches(kernel: Kernel) -> Iterator[Index]:
-    """Neighbours with the same unordered values, one-hot or bits."""
-    for part in kernel.parts:
-        if part.graph == "path" or part.factors.shape[1] != 1 or part.size < 2:
-            continue
-        kind = kernel.alike[part.variables]
-        breaks = (np.diff(part.variables) != 1) | (np.diff(kind) != 0)
-        yield from np.split(part.variables, np.flatnonzero(breaks) + 1)
+def _neighbours(kernel: Kernel, part: Part) -> list[Index]:
+    """Rows of variables of a part that stand side by side, have the same unordered values, one-hot
+    or bits, and are neither too few nor too many."""
+    unordered = part.graph != "path" and part.factors.shape[1] == 1
+    if not unordered or not 2 <= part.size <= MOST_VALUES:
+        return []
+    kind = kernel.alike[part.variables]
+    breaks = (np.diff(part.variables) != 1) | (np.diff(kind) != 0)
+    rows = np.split(part.variables, np.flatnonzero(breaks) + 1)
+    return [row for row in rows if FEWEST <= len(row) <= MOST]
 
 
 def _opposite(values: tuple[Any, ...]) -> Index | None:
@@ -176,22 +145,9 @@ def agreements(reading: Reading, rows: Rows, strand: int = 0) -> Floats:
         for places in combinations(range(reading.letters), count):
             powers, chosen = reading.size ** np.arange(count), list(places)
             codes = left[:, :, chosen] @ powers, right[:, :, chosen] @ powers
-            out[count] += _shared(*codes, reading.size**count)
+            one, other = (counts_of(each, reading.size**count) for each in codes)
+            out[count] += one @ other.T
     return out
-
-
-def _shared(left: Index, right: Index, codes: int) -> Floats:
-    """(A, B): pairs of a code of one row (A, S) and one of another (B, S) that are the same."""
-    if codes <= DENSE:
-        return np.asarray(counts_of(left, codes) @ counts_of(right, codes).T)
-    from scipy.sparse import csr_array
-
-    def table(each: Index) -> Any:
-        rows = np.repeat(np.arange(len(each)), each.shape[1])
-        ones = np.ones(each.size)
-        return csr_array((ones, (rows, each.ravel())), shape=(len(each), codes))
-
-    return np.asarray((table(left) @ table(right).T).toarray())
 
 
 def counts_of(code: Index, codes: int) -> Floats:

@@ -455,6 +455,21 @@ def stretches(seed: int, size: int, letters: int, length: int, *, turned: bool =
     return rows, read(rows) + (read(3 - rows[:, ::-1]) if turned else 0.0)
 
 
+def test_the_gradient_with_both_strands_is_that_of_the_density(make_data) -> None:
+    data = make_data(BASES, 12)
+    z = np.concatenate([np.linspace(-2.0, 0.0, 8), [0.2, -3.0], np.log([0.5, 0.8])])
+    step, density = 1e-6, chart_of((STRANDS,)).density
+    slopes = [
+        (density(data, z + move)[0] - density(data, z - move)[0]) / (2 * step)
+        for move in step * np.eye(len(z))
+    ]
+    np.testing.assert_allclose(density(data, z)[1], slopes, atol=1e-6, rtol=1e-6)
+    hyper = unpacked(data.kernel, z, 0.0, (STRANDS,))
+    assert kinds_of(hyper) == (STRANDS,)
+    assert hyper.terms != unpacked(data.kernel, z, 0.0, (MOTIFS,)).terms  # another chain
+    np.testing.assert_allclose(packed(data.kernel, hyper), z, atol=1e-12)
+
+
 def fitted_kinds(space: Space, rows: np.ndarray, y: np.ndarray, *, sampled: bool) -> tuple:
     data = Data(Kernel(Encoding(space)), rows, (y - y.mean()) / y.std())
     return kinds_of(with_structure(data, fit_map(data, None), None, sampled=sampled).hypers[0])

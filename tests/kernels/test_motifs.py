@@ -10,7 +10,7 @@ from support.laws import check_paths, check_quadratic_form
 from support.moments import exact_moments
 from support.neighbours import check_neighbours
 
-from mercbo import Binary, Categorical, Integer, Model, Optimizer, Ordinal, Space
+from mercbo import AllDifferent, Binary, Categorical, Integer, Model, Optimizer, Ordinal, Space
 from mercbo.asking.trust import Trust
 from mercbo.encoding import Encoding
 from mercbo.features import mercer, single
@@ -101,6 +101,16 @@ def test_a_large_alphabet_is_read_in_shorter_stretches() -> None:
     assert Reading.of(kernel_of(Space(sequence(33, 8)))) is None
 
 
+def test_what_cannot_be_read_hides_nothing_that_can() -> None:
+    bases = {f"base{i}": Categorical(list("ACGT")) for i in range(8)}
+    for more in (
+        Space.binary(MOST + 1).variables,
+        Space.binary(20).variables,  # which could be, but letters go first
+        {f"w{i}": Categorical(range(33)) for i in range(20)},
+    ):
+        assert reading_of(Space({**more, **bases})).size == 4
+
+
 def test_a_kernel_is_read_once() -> None:
     first, second = (kernel_of(Space.binary(7)) for _ in range(2))
     assert Reading.of(first) is Reading.of(first)
@@ -140,8 +150,7 @@ def by_hand(term: MotifTerm, x: np.ndarray, other: np.ndarray) -> float:
     ],
 )
 def test_it_is_the_sum_over_all_pairs_of_stretches(values, strands: int) -> None:
-    """With 5 and 7 letters codes are counted in sparse tables, with 7 in stretches of three and
-    with 17 of two."""
+    """With 7 letters in stretches of three, with 17 of two."""
     letters = {f"place{i}": Categorical(list(values)) for i in range(8)}
     space = Space({"before": Binary(), **letters})
     kernel = kernel_of(space)
@@ -202,7 +211,9 @@ def test_sequences_that_repeat_themselves_are_no_more_uncertain() -> None:
     term = MotifTerm(kernel_of(space), MOTIFS)
     one_letter, mixed = np.zeros((1, 8), dtype=int), np.array([[0, 1, 2, 2, 1, 0, 0, 2]])
     assert term.roots(one_letter)[0] > 1.5 * term.roots(mixed)[0]
-    assert term.diagonal(one_letter) == term.diagonal(mixed)
+    rows = np.concatenate([one_letter, mixed])
+    own = np.diag(term.gram(rows, term.kernel.onehot(rows)))
+    np.testing.assert_allclose(own, MOTIFS.amplitude)
 
 
 def test_agreements_count_sets_of_places() -> None:
@@ -219,7 +230,8 @@ def test_agreements_count_sets_of_places() -> None:
 def test_law_1_its_features_are_its_kernel(space: Space) -> None:
     """What is of order <= 2, projected on the Mercer features, is what a draw has."""
     kernel, rows = kernel_of(space), space.enumerate_rows()
-    hot, term = kernel.onehot(rows), MotifTerm(kernel, MOTIFS)
+    strands = 1 if reading_of(space).opposite is None else 2
+    hot, term = kernel.onehot(rows), MotifTerm(kernel, replace(MOTIFS, strands=strands))
     roots = term.roots(rows)
     phi = mercer(single(kernel, np.ones(kernel.features), rows), kernel.factor_of, 2)
     raw = term.gram(rows, hot) * np.outer(roots, roots)
@@ -284,6 +296,29 @@ def test_the_trust_region_knows_of_motifs(make_data) -> None:
     near, far = (region is None or bool(region.holds(away)[0]) for region in regions)
     assert not near
     assert far
+
+
+def test_a_draw_is_minimised_under_constraints() -> None:
+    """Descents by pairs end with no row that has a pair left."""
+    space = Space(sequence(4, 8), constraints=[AllDifferent([f"place{i}" for i in range(3)])])
+    opt = Optimizer(space, seed=0, acquisition="thompson")
+    rows = np.unique(space.sample_rows(25, rng=np.random.default_rng(0)), axis=0)
+    opt.tell(space.points(rows), [light(row) for row in rows])
+    asked = opt.ask(3)
+    assert opt._surrogate.fit.hypers[0].motifs is not None
+    assert all(space.rows([point]) is not None for point in asked)
+    assert len({tuple(point.values()) for point in asked}) == 3
+
+
+def test_a_file_whose_motifs_cannot_be_read_is_refused() -> None:
+    def state(motifs: Motifs, n: int) -> Hyper:
+        return Hyper(np.ones(n), 1.0, 0.1, 0.0, motifs=motifs)
+
+    kernel = kernel_of(Space(sequence(4, 8)))
+    assert state(MOTIFS, 8).belongs_to(kernel)
+    assert not state(MOTIFS, 7).belongs_to(kernel)
+    assert not state(replace(MOTIFS, strands=2), 8).belongs_to(kernel)  # which only DNA has
+    assert not state(MOTIFS, 5).belongs_to(kernel_of(Space.binary(5)))
 
 
 # -- what it is for ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ def check_neighbours(posterior: Posterior, rows: Rows) -> None:
     moved = neighbours_of(kernel, rows)
     sample = posterior.draw(rng=np.random.default_rng(4))
     np.testing.assert_allclose(sample.path_neighbours(rows).ravel(), sample.path(moved))
+    assert sample.path_neighbours(rows[:0]).shape == (0, kernel.levels)
     level = np.tile(np.arange(kernel.levels), (len(rows), 1))
     around = posterior.predictor(results).around(rows, level)
     for found, wanted in zip(around, posterior.means(moved, results), strict=True):
