@@ -17,6 +17,7 @@ def test_the_papers_choice() -> None:
     assert (paper.order, paper.posterior, paper.weights, paper.inference, paper.refine) == (
         2, "truncated", "hierarchical", "slice", False,
     )  # fmt: skip
+    assert "learn" not in paper.to_dict().values()
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -23,7 +23,9 @@ from mercbo.explaining.explanatory import (
 )
 from mercbo.explaining.further import Further
 from mercbo.explaining.ridges import Ridges, effect_tables
+from mercbo.fitting.kinds import POOLING
 from mercbo.inference import Data, Hyper, fit_map
+from mercbo.kernels.motifs import Motifs
 from mercbo.kernels.pooling import Pooling
 from mercbo.kernels.windows import Windows
 from mercbo.posterior import Posterior
@@ -79,6 +81,15 @@ def test_the_density_is_that_of_the_posteriors_covariance(
     assert (posterior.windows is None, not posterior.pools) == tuple(
         name not in TERMS[terms] for name in ("windows", "pooling")
     )
+
+
+def test_what_a_fit_leaves_to_motifs_is_pooled_in_an_explanation(make_data, random_beta) -> None:
+    data = make_data(Space({f"s{i}": Categorical(range(3)) for i in range(6)}), 12)
+    state = Hyper(random_beta(data.kernel), 1.1, 0.03, 0.0, motifs=Motifs(0.5, 0.7))
+    further = Further.of(data.kernel, state)
+    assert further.kinds == (POOLING,)
+    assert opened(data.kernel, state, further)[-2:].tolist() == POOLING.start.tolist()
+    assert Further.of(data.kernel, state.plain).kinds == ()
 
 
 def test_windows_begin_as_those_of_the_fit(make_data, random_beta) -> None:
