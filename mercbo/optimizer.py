@@ -295,7 +295,8 @@ class Optimizer:
             self._surrogate = None
 
     def _check_fit(self, fit: Fit | None) -> None:
-        if fit and not all(hyper.belongs_to(self._kernel) for hyper in fit.hypers):
+        states = fit.hypers if fit else ()
+        if fit and not (states and all(each.belongs_to(self._kernel) for each in states)):
             raise StateError("its fit does not belong to its space")
 
     # -- ask -----------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def averaged(
 ) -> list[Posterior]:
     """Posteriors of `data` that count alike, from a chain that begins near `start`, with the
     kinds of further terms that it has."""
-    further = Further.of(data.kernel, start)
+    further = Further.of(data.kernel, start, model.learned)
     fitted = data.for_fitting()
     kernels = [data.kernel.rougher(power) for power in POWERS]
     seen = [Seen.of(further, _under(kernel, fitted).compact) for kernel in kernels]

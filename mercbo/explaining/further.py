@@ -38,12 +38,13 @@ class Further:
     contrasts: Floats | None  # (C, n): c_ij of the windows
 
     @classmethod
-    def of(cls, kernel: Kernel, hyper: Hyper) -> Further:
+    def of(cls, kernel: Kernel, hyper: Hyper, learned: Kinds = KINDS) -> Further:
+        """`learned` are the kinds of terms that may be there."""
         own = None
         if hyper.windows is not None:
             own = contrasts(kernel, kernel.contrast(hyper.beta), hyper.windows)
         there = kinds_of(hyper)
-        if hyper.motifs is not None and is_poolable(kernel):
+        if hyper.motifs is not None and POOLING in learned and is_poolable(kernel):
             there = (*there, POOLING)  # which a fit leaves to motifs
         kinds = tuple(kind for kind in KINDS if kind in there and kind.name in SAMPLED)
         return cls(kinds, own)

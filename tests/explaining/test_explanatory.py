@@ -90,6 +90,7 @@ def test_what_a_fit_leaves_to_motifs_is_pooled_in_an_explanation(make_data, rand
     assert further.kinds == (POOLING,)
     assert opened(data.kernel, state, further)[-2:].tolist() == POOLING.start.tolist()
     assert Further.of(data.kernel, state.plain).kinds == ()
+    assert Further.of(data.kernel, state, Model(pooling="none").learned).kinds == ()
 
 
 def test_windows_begin_as_those_of_the_fit(make_data, random_beta) -> None:
@@ -227,7 +228,8 @@ def test_pooled_effects_are_nearer_to_the_truth() -> None:
     for seed, pooling in itertools.product(range(3), errors):
         opt = told_by_counts(seed, pooling=pooling)
         found = opt.explain(level=0.8)
-        assert (opt._model_of_now().fit.hypers[0].pooling is None) == (pooling == "none")
+        posterior = opt._model_of_now()._averaged[0]
+        assert (posterior.hyper.pooling is None) == (pooling == "none")
         errors[pooling] += [(each.estimate - truth[each.value]) ** 2 for each in found.effects]
         if pooling == "learn":
             inside += [each.low <= truth[each.value] <= each.high for each in found.effects]

@@ -187,7 +187,8 @@ def test_it_finds_what_is_best_taken_everywhere(seed: int) -> None:
         return opt.best.point
 
     assert list(best_of(Model()).values()) == ["new"] * stations
-    assert cost(best_of(Model(pooling="none"))) > cost(dict.fromkeys(range(stations), "new")) + 5.0
+    alone = Model(pooling="none", motifs="none")  # stretches of one letter would tell as much
+    assert cost(best_of(alone)) > cost(dict.fromkeys(range(stations), "new")) + 5.0
 
 
 def test_coordinates_are_made_once_for_a_kernel() -> None:
