@@ -25,7 +25,7 @@ import numpy as np
 from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point
 from mercbo.errors import ExecutorError, NoneFound, ResultError, SpaceExhausted
-from mercbo.loop.executors import Objective, Pool, TimedOut, is_broken, is_lost, summary
+from mercbo.loop.executors import Objective, Pool, TimedOut, deadly, is_broken, is_lost, summary
 from mercbo.loop.progress import Progress
 from mercbo.optimizer import Optimizer
 from mercbo.record.events import Event, Nowhere
@@ -293,19 +293,18 @@ class Campaign:
         lost = []
         for future in futures:
             job = self._out.pop(future)
-            if is_lost(future):
-                lost.append(job)
-            else:
+            if not is_lost(future):
                 self._read(job, future)
+            elif blame and job.is_suspect:  # and was alone
+                self._fail(job, deadly(job.point, future))
+            else:
+                lost.append(job)
         if not lost:
             return
         log.warning("%d evaluations were lost with their worker", len(lost))
         for job in sorted(lost, key=lambda job: job.is_suspect):
-            if blame and job.is_suspect:  # and was alone
-                self._fail(job, ExecutorError(f"each worker that evaluated {job.point} died"))
-            else:
-                job.losses += blame
-                self._waiting.append(job)
+            job.losses += blame
+            self._waiting.append(job)
 
     def _read(self, job: Job, future: Future[Any]) -> None:
         error = future.exception()

@@ -503,6 +503,15 @@ def is_broken(future: Future[Any]) -> bool:
     return ended and isinstance(future.exception(), BrokenExecutor)
 
 
+def deadly(point: Point, future: Future[Any]) -> ExecutorError:
+    """The error of an evaluation with which its pool breaks each time."""
+    cause = future.exception() if is_broken(future) else None
+    said = "" if cause is None else f": {summary(cause)}"
+    error = ExecutorError(f"the pool breaks each time it evaluates {point}{said}")
+    error.__cause__ = cause
+    return error
+
+
 def summary(error: BaseException) -> str:
     """The type and the message of an exception, also of one whose `__str__` raises."""
     try:
