@@ -31,7 +31,7 @@ from mercbo.asking.trust import Trust
 from mercbo.domain.feasible import Feasible
 from mercbo.drawing.samples import Sample
 from mercbo.encoding import Encoding
-from mercbo.errors import SettingError
+from mercbo.errors import ExecutorError, SettingError
 from mercbo.kernel import Kernel
 from mercbo.linalg import threads_for
 from mercbo.loop.executors import Pool
@@ -203,7 +203,8 @@ def sought(seeker: Seeker, tasks: Mapping[int, Task], pool: Pool) -> Iterator[tu
         for part in parts:
             futures.append(_submitted(pool, shared, [tasks[i] for i in part]))
         for part, future in zip(parts, futures, strict=True):
-            yield from zip(part, _found(future, seeker, [tasks[i] for i in part]), strict=True)
+            found = _found(pool, future, seeker, [tasks[i] for i in part])
+            yield from zip(part, found, strict=True)
     finally:
         for future in futures:
             future.cancel()
@@ -211,17 +212,20 @@ def sought(seeker: Seeker, tasks: Mapping[int, Task], pool: Pool) -> Iterator[tu
 
 def _submitted(pool: Pool, shared: Any, tasks: Sequence[Task]) -> Future[list[Minima]]:
     try:
-        future: Future[list[Minima]] = pool.executor.submit(find_all, shared, tasks)
+        future: Future[list[Minima]] = pool.call(find_all, shared, tasks)
     except BrokenExecutor as error:
         future = Future()
         future.set_exception(error)
     return future
 
 
-def _found(future: Future[list[Minima]], seeker: Seeker, tasks: Sequence[Task]) -> list[Minima]:
+def _found(
+    pool: Pool, future: Future[list[Minima]], seeker: Seeker, tasks: Sequence[Task]
+) -> list[Minima]:
     try:
-        return future.result()
-    except (BrokenExecutor, CancelledError) as error:
+        found: list[Minima] = pool.result(future)
+        return found
+    except (BrokenExecutor, CancelledError, ExecutorError) as error:
         log.warning("%d searches were lost with their worker: %r", len(tasks), error)
         return find_all(seeker, tasks)
 

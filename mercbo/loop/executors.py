@@ -30,6 +30,7 @@ from concurrent.futures import (
     Future,
     InvalidStateError,
     ThreadPoolExecutor,
+    wait,
 )
 from contextlib import suppress
 from functools import partial
@@ -187,26 +188,40 @@ class Pool:
         """Raise an error if `f` cannot be evaluated here."""
 
     def submit(self, f: Objective, point: Point, timeout: float | None) -> Future[Any]:
-        """Send an evaluation.
+        """Send an evaluation; `finished` will return its future."""
+        future = self._send(f, point, timeout)
+        future.add_done_callback(self._done.put)
+        return future
+
+    def _send(self, f: Objective, point: Point, timeout: float | None) -> Future[Any]:
+        del timeout
+        return self.call(f, point)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Send a call.
 
         Raises `BrokenExecutor` if a worker died, and `ExecutorError` if the executor takes no
         calls for another reason.
         """
         try:
-            future = self._send(f, point, timeout)
-            future.add_done_callback(self._done.put)
+            future = self._call(function, *arguments)
         except (BrokenExecutor, ExecutorError):
             raise
         except Exception as error:
             raise ExecutorError(
-                f"{self.executor!r} does not accept evaluations: {summary(error)}"
+                f"{self.executor!r} does not accept calls: {summary(error)}"
             ) from error
+        if not hasattr(future, "add_done_callback"):
+            raise ExecutorError(f"{self.executor!r}: submit returned {future!r}, not a future")
         return future
 
-    def _send(self, f: Objective, point: Point, timeout: float | None) -> Future[Any]:
-        del timeout
-        future: Future[Any] = self.executor.submit(f, point)
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = self.executor.submit(function, *arguments)
         return future
+
+    def result(self, future: Future[Any]) -> Any:
+        """Wait for the result of a call."""
+        return future.result()
 
     def share(self, value: Any) -> Any:
         """A value in the form in which many calls can use it: pickled once, except for threads."""
@@ -301,9 +316,7 @@ class Processes(Pool):
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="mercbo-", ignore_cleanup_errors=True)
         mark = Path(self._folder.name) / str(next(self._numbers))
-        future: Future[Any] = self.executor.submit(
-            partial(limited, f, timeout, mark=str(mark)), point
-        )
+        future = self.call(partial(limited, f, timeout, mark=str(mark)), point)
         self._marks[future] = mark
         return future
 
@@ -385,14 +398,13 @@ class Dask(Pool):
                 self._counted = now, dict(self._client.nthreads())
         return self._counted[1]
 
-    def _send(self, f: Objective, point: Point, timeout: float | None) -> Future[Any]:
-        del timeout
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         self._check_client()
         if getattr(self.executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         # pure=False: a task for each call, also if a point is evaluated again
         options = {**getattr(self.executor, "_kwargs", {}), "pure": False}
-        task = self._client.submit(f, point, **options)
+        task = self._client.submit(function, *arguments, **options)
         future: Future[Any] = Future()
         self._tasks[future] = task
         future.add_done_callback(partial(_cancel_task, task))
@@ -404,6 +416,12 @@ class Dask(Pool):
         if not found:
             self._check_client()  # a closed client leaves its futures unfinished
         return found
+
+    def result(self, future: Future[Any]) -> Any:
+        while True:
+            if wait([future], timeout=QUESTIONS_APART).done:
+                return future.result()
+            self._check_client()
 
     def begun(self, futures: Collection[Future[Any]]) -> list[Future[Any]]:
         now = time.monotonic()

@@ -155,7 +155,7 @@ def test_a_client_that_is_closed_in_the_middle_ends_the_run_with_what_there_is(r
 
 def test_an_objective_that_cannot_be_sent_is_refused(client):
     lock = threading.Lock()
-    with pytest.raises(ExecutorError, match=r"does not accept evaluations: .*serialize"):
+    with pytest.raises(ExecutorError, match=r"does not accept calls: .*serialize"):
         minimize(lambda _: (lock, 1.0)[1], BITS, budget=6, executor=client, **QUIET)
 
 

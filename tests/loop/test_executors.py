@@ -81,7 +81,9 @@ class NoFuture:
 
 
 def test_submit_refuses_an_executor_that_returns_no_future():
-    with pytest.raises(ExecutorError, match=r"NoFuture object .* does not accept evaluations"):
+    with pytest.raises(
+        ExecutorError, match=r"NoFuture object .*: submit returned None, not a future"
+    ):
         as_pool(NoFuture()).submit(total, POINT, None)
 
 

@@ -10,6 +10,7 @@ from support.optimizer import MIXED, as_tuples, make, plain, reloaded, run, scor
 from mercbo import (
     Binary,
     Categorical,
+    ExecutorError,
     Integer,
     Linear,
     Model,
@@ -113,6 +114,15 @@ def test_what_cannot_be_sent_is_refused_and_nothing_is_marked(threads, processes
         opt.ask(4, executor=processes)
     assert opt.pending == []
     assert opt.ask(4, executor=threads) == twin.ask(4)
+
+
+@pytest.mark.parametrize("make_executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_ask_refuses_an_executor_that_is_shut_down_and_marks_nothing(make_executor):
+    executor, opt = make_executor(1), some_results(LARGER, acquisition="thompson")
+    executor.shutdown()
+    with pytest.raises(ExecutorError, match="cannot schedule new futures after shutdown"):
+        opt.ask(4, executor=executor)
+    assert opt.pending == []
 
 
 def test_what_is_no_executor_is_refused():
