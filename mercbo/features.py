@@ -27,7 +27,7 @@ from mercbo.kernels.interactions import Stated, between_variables
 
 def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:
     """F (N, D): the weighted features of one factor each."""
-    out = np.zeros((len(rows), kernel.features))
+    out, rows = np.zeros((len(rows), kernel.features)), kernel.ranked(rows)
     for part in kernel.parts:
         out[:, part.features] = part.psi[rows[:, part.variables]]
     return out * np.sqrt(w)
@@ -37,7 +37,7 @@ def single_of_hot(kernel: Kernel, w: Floats, hot: Floats) -> Floats:
     """F (N, D) of one-hot rows (N, L)."""
     out = np.zeros((len(hot), kernel.features))
     for part in kernel.parts:
-        out[:, part.features] = hot[:, part.levels] @ part.psi
+        out[:, part.features] = hot[:, part.ordered] @ part.psi
     return out * np.sqrt(w)
 
 
@@ -200,11 +200,12 @@ def affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Float
     for part, block in zip(kernel.parts, encoding.blocks, strict=True):
         if block.code == "none":
             continue
+        psi = part.own_psi
         if block.code == "one-hot":
-            steps = part.psi
+            steps = psi
         else:  # the codeword of zero bits, and what each bit alone adds to it
-            origin[part.features] = part.psi[0]
-            steps = part.psi[1 << np.arange(block.columns.shape[1])] - part.psi[0]
+            origin[part.features] = psi[..., 0, :]
+            steps = psi[..., 1 << np.arange(block.columns.shape[1]), :] - psi[..., :1, :]
         slope[block.columns[:, :, np.newaxis], part.features[:, np.newaxis, :]] = steps
     root = np.sqrt(w)
     return origin * root, slope * root

@@ -75,7 +75,7 @@ class Coordinates:
         for (part, members), weight in zip(found, weights, strict=True):
             modes = np.arange(len(weight))
             scale = np.sqrt(weight / (total * len(members)))
-            levels, features = part.levels[members], part.features[members]
+            levels, features = part.ordered[members], part.features[members]
             step[levels[:, :, np.newaxis], at + modes] = part.psi[:, modes] * scale
             mix[features[:, modes], at + modes] = scale
             at += len(weight)

@@ -48,6 +48,8 @@ class Reading:
     psi: Floats  # (k, d)
     features: Index  # (n, d)
     opposite: Index | None  # (k,): each letter's on the other strand, where there is one
+    # (n, k): the number of each declared value among the letters; None: as declared
+    rank: Index | None = None
 
     @staticmethod
     @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for it each step
@@ -60,9 +62,10 @@ class Reading:
         letters = LETTERS
         while part.size**letters > MOST_CODES:
             letters -= 1
-        features = part.features[np.searchsorted(part.variables, found)]
+        members = np.searchsorted(part.variables, found)
         opposite = _opposite(kernel.values[found[0]])
-        return Reading(found, part.size, letters, part.psi, features, opposite)
+        rank = None if part.rank is None else part.rank[members]
+        return Reading(found, part.size, letters, part.psi, part.features[members], opposite, rank)
 
     @property
     def starts(self) -> int:
@@ -86,6 +89,8 @@ class Reading:
     def spelt(self, rows: Rows, strand: int = 0) -> Rows:
         """(N, n): the letters of one strand or of the other."""
         letters = rows[:, self.variables]
+        if self.rank is not None:
+            letters = self.rank[np.arange(len(self.variables)), letters]
         return letters if strand == 0 else self._other(letters)
 
     def _other(self, letters: Rows) -> Rows:

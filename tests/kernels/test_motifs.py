@@ -35,6 +35,9 @@ SPACES = {
     "binary": Space.binary(7),
     "letters": Space(sequence(3, 6)),
     "both strands": Space({f"base{i}": Categorical(list("ACGT")) for i in range(6)}),
+    "both strands in several orders": Space(
+        {f"base{i}": Categorical(list(order)) for i, order in enumerate(["ACGT", "TCAG"] * 3)}
+    ),
     "a sequence among others": Space(
         {"before": Integer(0, 2), **sequence(2, 6), "behind": Categorical(["x", "y", "z"])}
     ),
