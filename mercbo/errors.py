@@ -9,6 +9,7 @@
     ├── SpaceExhausted                 fewer unseen points are left than were asked for
     │   └── NoneFound (SpaceError)     the same as far as a long search can tell
     ├── BackendError                   a solver that is missing, refuses, or gave nothing usable
+    ├── NumericalError                 a covariance matrix that cannot be factored
     └── StateError                     a saved run that cannot be read
 
 A call that raises one of these has changed nothing.
@@ -61,6 +62,10 @@ class NoneFound(SpaceExhausted, SpaceError):
 class BackendError(MercboError):
     """A solver that is not installed, not known, that refused the problem (as too large, for
     example), or that answered with nothing usable."""
+
+
+class NumericalError(MercboError, ArithmeticError):
+    """A covariance matrix that is not positive definite, even with jitter on its diagonal."""
 
 
 class StateError(MercboError):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.errors import NumericalError
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -155,7 +156,8 @@ class Factor:
 
 
 def cholesky(matrix: Floats) -> Factor:
-    """Factor `matrix`, with as little jitter on its diagonal as it takes."""
+    """Factor `matrix`, with as little jitter on its diagonal as it takes; raise a `NumericalError`
+    if the largest jitter is not enough."""
     if len(matrix) == 0:
         return Factor(matrix)
     from scipy.linalg import lapack
@@ -168,9 +170,10 @@ def cholesky(matrix: Floats) -> Factor:
             if jitter:
                 log.debug("a %d x %d matrix took jitter %g", *matrix.shape, jitter)
             return Factor(lower)
-    raise np.linalg.LinAlgError(
-        f"a {len(matrix)} x {len(matrix)} covariance is not positive definite "
-        f"(mean diagonal {scale:g})"
+    raise NumericalError(
+        f"the covariance matrix of {len(matrix)} points is not positive definite (mean diagonal "
+        f"{scale:g}, largest jitter tried {JITTERS[-1]:g} of it); tell the standard deviation of "
+        "the results (std=...), or use Model(inference='map')"
     )
 
 

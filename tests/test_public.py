@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
-    "NoResults", "NoneFound", "Observation", "Optimizer", "Ordinal", "Point", "PointError",
-    "Prediction",
+    "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal", "Point",
+    "PointError", "Prediction",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
@@ -141,5 +141,5 @@ def test_importing_is_silent_and_loads_nothing_that_can_wait() -> None:
 def test_every_error_is_a_mercbo_error() -> None:
     errors = [getattr(mercbo, name) for name in PUBLIC]
     errors = [e for e in errors if isinstance(e, type) and issubclass(e, Exception)]
-    assert len(errors) == 10
+    assert len(errors) == 11
     assert all(issubclass(e, mercbo.MercboError) for e in errors)
