@@ -115,6 +115,7 @@ class Encoding:
             new = _labels(name, variable.values, code)
             columns.append(list(range(len(labels), len(labels) + len(new))))
             labels += new
+        self.native = native
         self.names = tuple(space.variables)
         orders = shared_orders(space.variables.values())
         # (variables,): the same number for variables that are alike

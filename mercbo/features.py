@@ -14,6 +14,7 @@ variable (paper, eqs. 13 to 16).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -56,7 +57,8 @@ def mercer(singles: Floats, factor_of: Index, order: int) -> Floats:
 # Descent on a draw of order 3 or more asks for the same few again and again.
 @lru_cache(maxsize=8)
 def mercer_steps(factor_of: tuple[int, ...], order: int) -> list[tuple[Index, Index]]:
-    """For m = 1..order: which terms of m - 1 features go on, and by which feature.
+    """For m = 1..order: which terms of m - 1 features go on, and by which feature. No term has
+    more features than there are factors.
 
     >>> [len(short) for short, _ in mercer_steps(tuple(range(200)), 2)]
     [200, 19900]
@@ -64,7 +66,7 @@ def mercer_steps(factor_of: tuple[int, ...], order: int) -> list[tuple[Index, In
     factors = np.array(factor_of, dtype=np.intp)
     last = np.full(1, -1)  # the factor of the last feature of each term
     steps = []
-    for _ in range(order):
+    for _ in range(_highest(factor_of, order)):
         short, added = np.nonzero(factors[np.newaxis, :] > last[:, np.newaxis])
         steps.append((short, added))
         last = factors[added]
@@ -89,11 +91,17 @@ def term_count(factor_of: Index, order: int) -> int:
     >>> term_count(np.arange(200), 3)
     1333501
     """
+    order = _highest(factor_of.tolist(), order)
     counts = [1] + [0] * order
     for features in np.bincount(factor_of).tolist():
         for m in range(order, 0, -1):
             counts[m] += features * counts[m - 1]
     return sum(counts)
+
+
+def _highest(factor_of: Sequence[int], order: int) -> int:
+    """The highest order up to `order` that has terms: they multiply different factors."""
+    return min(order, len(set(factor_of)))
 
 
 def between_factors(factor_of: Index) -> Mask:

@@ -23,10 +23,12 @@ w_1 = tanh(c/2), which agrees at k = 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -43,6 +45,23 @@ LONG_PATH = 64
 SHORT_PATH = 32
 # Newton's identities subtract large powers; above this order they lose too many digits.
 NEWTON_ORDER = 4
+
+
+Made = TypeVar("Made")
+
+
+def once_per_kernel(make: Callable[[Kernel], Made]) -> Callable[[Kernel], Made]:
+    """A function of a kernel that remembers its value as long as the kernel lives. The value must
+    not refer to the kernel."""
+    known: WeakKeyDictionary[Kernel, Made] = WeakKeyDictionary()
+
+    @wraps(make)
+    def made(kernel: Kernel) -> Made:
+        if kernel not in known:
+            known[kernel] = make(kernel)
+        return known[kernel]
+
+    return made
 
 
 def spectrum(graph: str, size: int) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -84,7 +84,9 @@ class Space:
                 )
         self.variables: Mapping[str, Variable] = MappingProxyType(dict(variables))
         self.constraints = _checked_constraints(constraints)
-        self.region = Region.of(self.variables, self.constraints, _table)
+        self.region = region = Region.of(self.variables, self.constraints, _table)
+        # functools locks its cache: optimizers in several threads may share a space
+        self._fixed = lru_cache(REMEMBERED)(lambda levels: Feasible(region.fixed(levels)))
         _check_solvable(self.feasible)
         self.symmetries = checked_symmetries(symmetries)
         self.group = Group(self.variables, self.symmetries)
@@ -156,16 +158,7 @@ class Space:
 
     def fixed(self, levels: Sequence[int]) -> Feasible:
         """The rows that may be suggested with some levels fixed."""
-        key = tuple(sorted(levels))
-        if key not in self._fixed:
-            while len(self._fixed) >= REMEMBERED:
-                self._fixed.pop(next(iter(self._fixed)))
-            self._fixed[key] = Feasible(self.region.fixed(levels))
-        return self._fixed[key]
-
-    @cached_property
-    def _fixed(self) -> dict[tuple[int, ...], Feasible]:
-        return {}
+        return self._fixed(tuple(sorted(levels)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ DNA, so is the other strand.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mercbo.arrays import Floats, Index, Rows
-from mercbo.kernel import Kernel, Part
+from mercbo.kernel import Kernel, Part, once_per_kernel
 
 # Letters of a stretch. On 32 simulated microarrays of 8 letters, stretches of four were better than
 # no motifs (20 wins, 8 ties, 4 losses after 120 evaluations), those of five no better than four.
@@ -52,7 +52,7 @@ class Reading:
     rank: Index | None = None
 
     @staticmethod
-    @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for it each step
+    @once_per_kernel  # every step of a fit asks for it
     def of(kernel: Kernel) -> Reading | None:
         """None where there is nothing to read. Letters go before bits, and longer rows first."""
         rows = [(part, row) for part in kernel.parts for row in _neighbours(kernel, part)]
