@@ -132,3 +132,10 @@ def test_model_of_an_order_above_the_number_of_variables_is_that_of_all_orders(p
             opt.tell(point, sum(point.values()) + point["x0"] * point["x1"])
         asked.append((opt.observations, opt.predict(point).mean.tolist()))
     assert asked[0] == asked[1]
+
+
+def test_space_without_a_choice_is_explained_with_a_model_of_any_order() -> None:
+    model = Model(order=10**7, posterior="truncated")
+    opt = Optimizer(Space({"only": Categorical(["one"])}), model=model, repeats="allow")
+    opt.tell([{"only": "one"}] * 2, [1.0, 2.0])
+    assert opt.explain().effects == ()
