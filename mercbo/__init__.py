@@ -46,6 +46,7 @@ from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
 from mercbo.record.observations import Observation, Prediction
+from mercbo.record.suggestions import Suggestion
 from mercbo.space import Space
 
 __version__ = "0.1.0"
@@ -88,6 +89,7 @@ __all__ = [
     "SpaceError",
     "SpaceExhausted",
     "StateError",
+    "Suggestion",
     "Symmetry",
     "Tied",
     "Where",

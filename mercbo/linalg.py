@@ -94,6 +94,7 @@ class Factor:
     """A lower Cholesky factor of a symmetric positive definite matrix."""
 
     lower: Floats
+    jitter: float = 0.0  # added to the diagonal of the matrix, relative to its mean
 
     @property
     def _packed(self) -> tuple[Floats, bool]:
@@ -169,7 +170,7 @@ def cholesky(matrix: Floats) -> Factor:
         if info == 0:
             if jitter:
                 log.debug("a %d x %d matrix took jitter %g", *matrix.shape, jitter)
-            return Factor(lower)
+            return Factor(lower, jitter)
     raise NumericalError(
         f"the covariance matrix of {len(matrix)} points is not positive definite (mean diagonal "
         f"{scale:g}, largest jitter tried {JITTERS[-1]:g} of it); tell the standard deviation of "

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mercbo import backend as backends
+from mercbo.acquisition import Choice
 from mercbo.arrays import Rows
-from mercbo.asking.choice import Asking
+from mercbo.asking.choice import Asking, described
 from mercbo.asking.design import diversity
 from mercbo.asking.failures import Always, Works
 from mercbo.asking.scores import ACQUISITIONS
@@ -37,7 +38,7 @@ from mercbo.kernels.averaging import kernel_of
 from mercbo.linalg import Factors, threads_for
 from mercbo.loop.executors import as_pool
 from mercbo.model import Model
-from mercbo.quadratic import Draw
+from mercbo.quadratic import Draw, is_wide
 from mercbo.record import refusals, snapshot
 from mercbo.record.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.record.frames import IN_FRAME, pandas, take_apart, to_frame
@@ -46,6 +47,7 @@ from mercbo.record.locking import Lock, alone
 from mercbo.record.observations import Observation, Prediction, best_of, marked_points, observed
 from mercbo.record.results import read_errors, read_values
 from mercbo.record.streams import Streams
+from mercbo.record.suggestions import Suggestions
 from mercbo.space import Predicates, Space, is_single
 
 if TYPE_CHECKING:
@@ -68,7 +70,9 @@ class Optimizer:
         "minimize" or "maximize".
     backend
         Who solves the acquisition problems: a name ("graph-cut", "annealing", any registered
-        by the entry-point group ``mercbo.backends``) or any dimod sampler.
+        by the entry-point group ``mercbo.backends``) or any dimod sampler. By default "graph-cut",
+        which is not called for problems of more than 1,500 bits. A backend that is passed here is
+        called for every problem that has a BQM; a warning says if there is none.
     model
         The statistical choices; `Model.paper()` for the paper's.
     acquisition
@@ -107,7 +111,7 @@ class Optimizer:
         space: Space,
         *,
         direction: str = "minimize",
-        backend: object = "graph-cut",
+        backend: object = None,
         model: Model | None = None,
         acquisition: str = "auto",
         repeats: str = "never",
@@ -118,16 +122,22 @@ class Optimizer:
         refusals.check_kinds(space, model)
         self.space = space
         self.direction = choose("direction", direction, ["minimize", "maximize"])
-        self.backend = backend
+        self.backend = backends.DEFAULT if backend is None else backend
         self.model = model or Model()
         self.acquisition = choose("acquisition", acquisition, ACQUISITIONS)
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = refusals.initial(n_initial, space)
         refusals.check_together(space, self.model)
-        self._sampler = backends.resolve(backend)
+        self._sampler = backends.resolve(self.backend)
+        self._backend_given = backend is not None
+        if self._backend_given:
+            refusals.warn_of_unused(space, self.model, self.backend)
         self._streams = Streams.of(seed)
         self._state = State(History.empty(len(space)))
         self._surrogate: Surrogate | None = None
+        # What the last ask chose and by which model, and the same of the ask that is under way.
+        self._suggested: tuple[list[Choice], Surrogate | None] = ([], None)
+        self._considered: tuple[list[Choice], Surrogate | None] = ([], None)
         self._factors = Factors()
         # What the failures of a history say, and the parts of the history that they follow from.
         self._failures: tuple[Rows, Marked, Works] | None = None
@@ -359,6 +369,7 @@ class Optimizer:
             options["pool"] = as_pool(executor)
         self._catch_up()
         points = self.space.points(self._claim(lambda: self._choose(count, fixed, **options)))
+        self._suggested = self._considered
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -394,10 +405,12 @@ class Optimizer:
         if left < count:
             raise refused(asking.distinct(feasible, left))
         with threads_for(len(self._history)):
-            chosen = asking.choose(self._state.asked, count, feasible, **options)
-        if len(chosen) < count:
-            raise refused(len(chosen), diversity=options.get("diversity", 1))
-        if self._surrogate is None or not asking.modelled(chosen):
+            choices = asking.choose(self._state.asked, count, feasible, **options)
+        if len(choices) < count:
+            raise refused(len(choices), diversity=options.get("diversity", 1))
+        self._considered = choices, self._surrogate
+        chosen = np.array([choice.row for choice in choices])
+        if self._surrogate is None or choices[-1].acquisition is None:
             return Event("ask", chosen, fresh=self._state.fresh)
         fit = self._surrogate.fit
         new = None if fit is self._state.committed else fit
@@ -421,6 +434,15 @@ class Optimizer:
             works = learn_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
+
+    @property
+    @alone
+    def last_suggestions(self) -> Suggestions:
+        """Why the last `ask` suggested its points: one `Suggestion` each, in their order. Empty
+        before the first `ask`; not kept in files. ``.to_frame()`` makes a DataFrame."""
+        choices, surrogate = self._suggested
+        with threads_for(len(self._history)):  # predictions are made here, ask is not to wait
+            return Suggestions(self.space, described(self.space, choices, surrogate))
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -454,9 +476,7 @@ class Optimizer:
         refusals.need_results(self._history, "nothing can be predicted")
         rows = self.space.rows(points)
         with threads_for(len(self._history)):
-            surrogate = self._model_of_now()
-            mean, std = surrogate.predict(rows)
-        return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
+            return self._model_of_now().prediction(rows)
 
     @alone
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
@@ -491,8 +511,10 @@ class Optimizer:
 
     @property
     def _tools(self) -> Tools:
+        called = self._backend_given or not is_wide(self._native)
         return Tools(
-            self.space, self._encoding, self._native, self._kernel, self._sampler, self.model,
+            self.space, self._encoding, self._native, self._kernel,
+            self._sampler if called else None, self.model,
             self.acquisition, self._sign, self.n_initial, repeats=self.repeats == "allow",
         )  # fmt: skip
 
@@ -517,8 +539,8 @@ class Optimizer:
         self._catch_up()
         return snapshot.described(
             self.space, self._state, direction=self.direction, backend=self.backend,
-            model=self.model, acquisition=self.acquisition, repeats=self.repeats,
-            n_initial=self.n_initial, entropy=self._streams.entropy,
+            backend_given=self._backend_given, model=self.model, acquisition=self.acquisition,
+            repeats=self.repeats, n_initial=self.n_initial, entropy=self._streams.entropy,
         )  # fmt: skip
 
     @classmethod

@@ -22,6 +22,7 @@ PUBLIC = {
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
+    "Suggestion",
 }  # fmt: skip
 
 # Each module may import only those before it.
@@ -34,8 +35,8 @@ LAYERS = [
     "linalg", "fitting.warp", "inference", "fitting.kinds", "fitting.structured", "fitting.slicing",
     "model",
     "record.streams", "record.locking", "record.history", "record.observations", "record.results",
-    "record.frames", "record.events", "record.refusals", "record.snapshot", "record.processes",
-    "record.store",
+    "record.frames", "record.suggestions", "record.events", "record.refusals", "record.snapshot",
+    "record.processes", "record.store",
     "drawing.higher", "drawing.reduction", "drawing.samples", "drawing.prediction", "posterior",
     "quadratic",
     "explaining.orders", "explaining.ridges", "explaining.stacks", "explaining.further",

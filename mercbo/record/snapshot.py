@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mercbo.backend import DEFAULT
 from mercbo.domain.variables import Point
 from mercbo.errors import BackendError, MercboError, StateError, whole
 from mercbo.inference import Fit
@@ -29,12 +30,13 @@ from mercbo.record.results import read_errors, read_values
 from mercbo.space import Predicates, Space
 
 FORMAT = "mercbo run"
-VERSION = 4
+VERSION = 5
 # What older files do not say: version -> entries that came with it.
 SINCE: dict[int, dict[str, Any]] = {
     2: {"repeats": "never", "errors": None, "retries": []},
     3: {"acquisition": "thompson"},
     4: {"answered": None},
+    5: {"backend_given": None},
 }
 
 
@@ -47,6 +49,7 @@ def described(
     *,
     direction: str,
     backend: object,
+    backend_given: bool,
     model: Model,
     acquisition: str,
     repeats: str,
@@ -63,6 +66,7 @@ def described(
         "space": space.to_dict(),
         "direction": direction,
         "backend": backend if isinstance(backend, str) else None,
+        "backend_given": backend_given,
         "model": model.to_dict(),
         "acquisition": acquisition,
         "repeats": repeats,
@@ -92,10 +96,13 @@ def settings_of(
             "the run used a sampler object as its backend, which a file cannot hold; "
             "pass it again: backend=..."
         )
+    given = described["backend_given"]
+    if given is None:  # an older file: the default, unless it says otherwise
+        given = named != DEFAULT
     return {
         "space": Space.from_dict(described["space"], where=where),
         "direction": described["direction"],
-        "backend": named,
+        "backend": named if given or backend is not None else None,
         "model": Model(**described["model"]),
         "acquisition": described["acquisition"],
         "repeats": described["repeats"],
