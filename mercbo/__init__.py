@@ -45,7 +45,7 @@ from mercbo.loop.driver import maximize, minimize
 from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
-from mercbo.record.observations import Observation, Prediction
+from mercbo.record.observations import Observation, Prediction, Record
 from mercbo.record.suggestions import Suggestion
 from mercbo.space import Space
 
@@ -80,6 +80,7 @@ __all__ = [
     "Point",
     "PointError",
     "Prediction",
+    "Record",
     "Result",
     "ResultError",
     "Reversal",

@@ -18,7 +18,7 @@ PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
     "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal", "Point",
-    "PointError", "Prediction",
+    "PointError", "Prediction", "Record",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
@@ -27,15 +27,16 @@ PUBLIC = {
 
 # Each module may import only those before it.
 LAYERS = [
-    "errors", "arrays",
+    "errors", "arrays", "locking",
     "domain.limits", "moves", "backend", "domain.variables", "encoding", "domain.constraints",
     "domain.symmetry", "domain.group", "domain.region", "domain.export", "domain.feasible", "space",
     "kernel", "kernels.averaging", "kernels.interactions", "features", "kernels.windows",
     "kernels.pooling", "kernels.reading", "kernels.motifs", "kernels.stacking",
     "linalg", "fitting.warp", "inference", "fitting.kinds", "fitting.structured", "fitting.slicing",
     "model",
-    "record.streams", "record.locking", "record.history", "record.observations", "record.results",
-    "record.frames", "record.suggestions", "record.events", "record.refusals", "record.snapshot",
+    "record.streams", "record.history", "record.observations", "record.results",
+    "record.frames", "record.suggestions", "record.events", "record.transaction",
+    "record.refusals", "record.snapshot",
     "record.processes", "record.store",
     "drawing.higher", "drawing.reduction", "drawing.samples", "drawing.prediction", "posterior",
     "quadratic",
