@@ -37,8 +37,11 @@ DOUBLINGS = 10
 
 
 def fit_slice(data: Data, previous: Fit | None, *, sweeps: int, rng: np.random.Generator) -> Fit:
-    """The last state of the chain after this fit's sweeps."""
+    """The last state of the chain after this fit's sweeps. A chain whose last state cannot be
+    evaluated on the present data starts anew."""
     chain = Chain(data, previous.hypers[0] if previous else None)
+    if previous is not None and not chain.is_possible:
+        chain, previous = Chain(data, None), None
     for _ in range(sweeps if previous else BURN_IN):
         chain.sweep(rng=rng)
     return Fit((chain.hyper(),), seen=len(data), cold=previous.cold if previous else len(data))
@@ -73,6 +76,15 @@ class Chain:
     def hyper(self) -> Hyper:
         amplitude, noise = float(np.exp(self.log_amplitude)), float(np.exp(self.log_noise))
         return Hyper(np.exp(self.log_beta), amplitude, noise, self.mean)
+
+    @property
+    def is_possible(self) -> bool:
+        """True if the covariance matrix of the state can be factored."""
+        try:
+            self._factor(np.exp(self.log_product), self.log_amplitude, self.log_noise)
+        except NumericalError:
+            return False
+        return True
 
     def sweep(self, *, rng: np.random.Generator) -> None:
         self._update_mean(rng)

@@ -24,8 +24,9 @@ class Suggestion:
         "local search": the same, but only descents from the best points measured, from points near
         them or from random points reach the minimum. Also the best unseen point at some distance
         from all minima if every point next to a minimum is seen.
-        "enumeration": the best of all points that are left, each of which was evaluated. This is
-        the source in a table, and in a small space after half of its points are seen.
+        "enumeration": the best of all points that are left, each of them evaluated. This happens in
+        a table, in a small space after half of its points are seen, and in a space of which
+        constraints leave few points.
         "random search": the best of some random points, if everything near the minima is seen.
     acquisition
         The acquisition function that chose the point: "thompson", "ei", "ei-liar", "mes" or "lcb".

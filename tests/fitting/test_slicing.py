@@ -19,7 +19,7 @@ from mercbo.fitting.slicing import (
     log_horseshoe_noise,
     slice_update,
 )
-from mercbo.inference import Data, Hyper
+from mercbo.inference import Data, Fit, Hyper
 from mercbo.kernel import Kernel
 
 
@@ -170,3 +170,22 @@ def test_slice_sampler_takes_a_matrix_that_cannot_be_factored_for_zero_density()
         met.append(value)
     assert max(met) <= 0.5
     assert min(met) < -0.5
+
+
+def test_chain_starts_anew_if_its_last_state_cannot_be_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    factor, data = Chain._factor, chain_data()
+
+    def failing(self, product, log_amplitude, log_noise):  # type: ignore[no-untyped-def]
+        if log_noise < -8.0:
+            raise NumericalError("not positive definite")
+        return factor(self, product, log_amplitude, log_noise)
+
+    monkeypatch.setattr(Chain, "_factor", failing)
+    stuck = Hyper(np.ones(4), amplitude=1.0, noise=1e-5, mean=0.0)
+    previous = Fit((stuck,), seen=20, cold=7)
+    found = fit_slice(data, previous, sweeps=1, rng=np.random.default_rng(0))
+    fresh = fit_slice(data, None, sweeps=1, rng=np.random.default_rng(0))
+    assert found.to_dict() == fresh.to_dict()
+    assert found.cold == len(data)
