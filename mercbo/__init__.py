@@ -29,6 +29,7 @@ from mercbo.domain.symmetry import (
 from mercbo.domain.variables import Binary, Categorical, Integer, Ordinal, Point
 from mercbo.errors import (
     BackendError,
+    ExecutorError,
     MercboError,
     NoneFound,
     NoResults,
@@ -62,6 +63,7 @@ __all__ = [
     "Draw",
     "Evaluation",
     "Exactly",
+    "ExecutorError",
     "Failure",
     "Flip",
     "Forbid",

@@ -10,6 +10,7 @@
     │   └── NoneFound (SpaceError)     the same as far as a long search can tell
     ├── BackendError                   a solver that is missing, refuses, or gave nothing usable
     ├── NumericalError                 a covariance matrix that cannot be factored
+    ├── ExecutorError                  an executor that is shut down, broken or closed
     └── StateError                     a saved run that cannot be read
 
 A call that raises one of these has changed nothing.
@@ -66,6 +67,11 @@ class BackendError(MercboError):
 
 class NumericalError(MercboError, ArithmeticError):
     """A covariance matrix that is not positive definite, even with jitter on its diagonal."""
+
+
+class ExecutorError(MercboError):
+    """An executor that takes no evaluations: it is shut down, its workers died, its cluster is
+    closed, or it cannot send the objective."""
 
 
 class StateError(MercboError):
