@@ -31,7 +31,7 @@ from mercbo.domain.constraints import (
     Tied,
 )
 from mercbo.domain.variables import Categorical, Ordinal, Variable, variable_from_dict
-from mercbo.errors import SpaceError, hint
+from mercbo.errors import SpaceError, hint, quoted
 from mercbo.lab.cells import CellError, value_of
 from mercbo.lab.tables import TableError, check_size
 from mercbo.space import Space
@@ -96,7 +96,9 @@ def parse(text: str, suffix: str) -> object:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer
+        )
     except json.JSONDecodeError as error:
         raise SpaceError(f"line {error.lineno}: not JSON ({error.msg})") from None
     except RecursionError:
@@ -112,6 +114,19 @@ def _unique(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return found
 
 
+def _integer(text: str) -> int:
+    """A whole number; a number of more digits than Python reads is a `SpaceError`."""
+    try:
+        return int(text)
+    except ValueError:
+        raise SpaceError(f"{_ends(text)} is too large; a number has at most 308 digits") from None
+
+
+def _ends(digits: str) -> str:
+    """A long number by its ends."""
+    return f"{digits[:12]}...{digits[-12:]} ({len(digits.lstrip('+-')):,} digits)"
+
+
 def _no_constant(name: str) -> float:
     raise SpaceError(f"{name} is not a number that a space can hold")
 
@@ -125,6 +140,10 @@ def _toml(text: str) -> object:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpaceError(f"not TOML ({error})") from None
+    except ValueError:  # an integer of more digits than Python reads
+        longest = max(re.findall(r"[+-]?[0-9_]+", text), key=len)
+        _integer(longest.replace("_", ""))
+        raise
 
 
 def _yaml(text: str) -> object:
@@ -185,9 +204,17 @@ def _loader() -> Any:
         whole = re.compile(f"(?:{pattern})$")
         starts = [*first.replace("\0", ""), *([""] if "\0" in first else [])]
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", whole, starts)
-    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(_plain(node)))
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: _whole(node))
     Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(_plain(node)))
     return Loader
+
+
+def _whole(node: Any) -> int:
+    try:
+        return _integer(_plain(node))
+    except SpaceError as error:
+        where = f"line {node.start_mark.line + 1}: "
+        raise SpaceError(f"{where}{str(error).removeprefix(where)}") from None
 
 
 def _plain(node: Any) -> str:
@@ -257,7 +284,7 @@ def _in_words(error: Any) -> str:
     rule, wanted, came = error.validator, error.validator_value, error.instance
     if rule == "type":
         kinds = [WORDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted)]
-        return f"{came!r} came, {' or '.join(kinds)} was wanted"
+        return f"{quoted(came)} came, {' or '.join(kinds)} was wanted"
     if rule == "required":
         missing = [name for name in wanted if name not in came]
         return f"{missing} {'is' if len(missing) == 1 else 'are'} missing"
@@ -267,7 +294,7 @@ def _in_words(error: Any) -> str:
             if name not in known:
                 return f"{name!r} is not one of {known}{hint(name, known)}"
     if rule == "enum":
-        return f"{came!r} is not one of {wanted}{hint(came, wanted)}"
+        return f"{quoted(came)} is not one of {wanted}{hint(came, wanted)}"
     if rule == "minItems":
         return f"at least {wanted} must be listed"
     if rule == "minProperties":

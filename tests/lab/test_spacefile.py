@@ -146,6 +146,10 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 
 
+NINES = "9" * 5000
+SHOWN = r"9{12}\.\.\.9{12} \(5,000 digits\)"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
@@ -161,6 +165,22 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("s.json", '{"variables": ', "line 1: not JSON"),
         ("s.json", "[" * 100_000, "nested too deeply"),
         ("s.toml", "variables = ", "not TOML"),
+        ("s.yaml", f"variables:\n  a: [1, {NINES}]\n", rf"line 2: {SHOWN} is too large"),
+        ("s.json", f'{{"variables": {{"a": [1, {NINES}]}}}}', rf"{SHOWN} is too large"),
+        ("s.toml", f"[variables]\na = [1, {NINES}]\n", rf"{SHOWN} is too large"),
+        ("s.toml", f"[variables]\na = [1, {NINES[:4999]}_9]\n", rf"{SHOWN} is too large"),
+        ("s.json", f'{{"variables": {{"a": [1, {NINES[:400]}]}}}}', r"\(400 digits\) is too large"),
+        (
+            "s.json",
+            f'{{"variables": {{"a": [{{"b": {NINES[:400]}}}]}}}}',
+            r"\(401|characters\) came",
+        ),
+        (
+            "s.yaml",
+            "variables: {a: [0, 1]}\n"
+            f"constraints: [at_most: {{k: {NINES[:400]}, of: [{{a: 1}}]}}]",
+            r"constraint 1 \(at_most\): AtMost: k is 9{12}\.{3}9{12} \(400 digits\)",
+        ),
         ("s.txt", "x", r"written in \.yaml, \.toml or \.json"),
         ("s.yaml", "#" * 2_000_000, "2 MB are more than the 1 MB"),
     ],
