@@ -24,9 +24,10 @@ from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose, hint
 from mercbo.lab.assignments import assigned
 from mercbo.lab.notes import beside, design_key
+from mercbo.lab.rows import Cell
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
-from mercbo.lab.tables import Cell, put, write_table
+from mercbo.lab.tables import put, write_table
 
 app = typer.Typer()
 Force = Annotated[bool, typer.Option("--force", help="Write over the file.")]

@@ -42,9 +42,10 @@ from mercbo.lab.results import (
     Result,
     read_results,
 )
+from mercbo.lab.rows import Cell
 from mercbo.lab.spacefile import read_titled
 from mercbo.lab.study import TARGET, Study, check_new
-from mercbo.lab.tables import Cell, check_writable, put, read_table, write_table
+from mercbo.lab.tables import check_writable, put, read_table, write_table
 
 app = typer.Typer()
 # Designs of a batch that `init` proposes: those of a small plate.

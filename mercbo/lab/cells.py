@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 
 from mercbo.domain.variables import Binary, Value, Variable
-from mercbo.lab.tables import Cell
+from mercbo.lab.rows import Cell
 
 # How people and spreadsheets write that an evaluation failed.
 FAILED = {

@@ -22,7 +22,8 @@ from mercbo.domain.variables import (
 from mercbo.errors import SpaceError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of
 from mercbo.lab.results import CONTROL, PLATE_COLUMNS
-from mercbo.lab.tables import Cell, Table
+from mercbo.lab.rows import Cell
+from mercbo.lab.tables import Table
 from mercbo.space import Space
 
 # More different numbers than this are rather a measurement or a continuous setting.

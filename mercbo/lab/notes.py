@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mercbo.errors import StateError
-from mercbo.lab.tables import Cell
+from mercbo.lab.rows import Cell
 
 # Seconds to wait for another process that writes.
 PATIENCE = 60

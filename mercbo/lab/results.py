@@ -16,7 +16,8 @@ from mercbo.arrays import Rows, key, keys
 from mercbo.domain.variables import Point, Value
 from mercbo.errors import PointError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
-from mercbo.lab.tables import Cell, Line, Table, TableError
+from mercbo.lab.rows import Cell, TableError
+from mercbo.lab.tables import Line, Table
 from mercbo.space import Space
 
 # Columns that plates have, and that are neither variables nor notes worth keeping.

@@ -33,7 +33,8 @@ from mercbo.domain.constraints import (
 from mercbo.domain.variables import Categorical, Ordinal, Variable, variable_from_dict
 from mercbo.errors import SpaceError, hint, quoted
 from mercbo.lab.cells import CellError, value_of
-from mercbo.lab.tables import TableError, check_size
+from mercbo.lab.rows import TableError
+from mercbo.lab.tables import check_size
 from mercbo.space import Space
 
 MOST_BYTES = 2**20

@@ -13,7 +13,8 @@ from mercbo.domain.variables import Point, Value
 from mercbo.errors import SettingError, SpaceError, StateError
 from mercbo.lab.notes import Notes
 from mercbo.lab.results import PLATE_COLUMNS
-from mercbo.lab.tables import Cell, read_back
+from mercbo.lab.rows import Cell
+from mercbo.lab.tables import read_back
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 

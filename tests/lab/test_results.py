@@ -10,7 +10,8 @@ import pytest
 
 from mercbo import Binary, Categorical, Forbid, Integer, Space
 from mercbo.lab.results import Known, Options, Reading, known_of, read_results
-from mercbo.lab.tables import TableError, read_table
+from mercbo.lab.rows import TableError
+from mercbo.lab.tables import read_table
 
 SPACE = Space(
     {"solvent": Categorical(["water", "DMSO", "THF"]), "hours": Integer(1, 6), "stir": Binary()},
