@@ -14,7 +14,7 @@ import numpy as np
 
 from mercbo.arrays import Rows, key, keys
 from mercbo.domain.variables import Point, Value
-from mercbo.errors import PointError, hint
+from mercbo.errors import PointError, hint, quoted
 from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
 from mercbo.lab.rows import Cell, TableError
 from mercbo.lab.tables import Line, Table
@@ -272,7 +272,10 @@ def _result(
         try:
             std = number_of(spread, decimal_comma=comma)
             if std is None or std < 0:
-                raise CellError(f"{spread!r} is not a standard deviation, a number of at least 0")
+                raise CellError(
+                    f"{quoted(spread)} is not a standard deviation; write a number of at least 0, "
+                    "or leave the cell empty if it is not known"
+                )
         except CellError as error:
             wrong.append(Problem(line.number, table.position(line.number, options.std), str(error)))
     return value, std
