@@ -37,6 +37,7 @@ StudyPath = Annotated[Path, typer.Argument(help="The study, a file made by `merc
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
 OptionalInt = Optional[int]  # noqa: UP045
+OptionalBool = Optional[bool]  # noqa: UP045
 OptionalTexts = Optional[list[str]]  # noqa: UP045
 Target = Annotated[
     OptionalText, typer.Option(help="The column of results, if not the study's own.")

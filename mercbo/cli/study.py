@@ -15,6 +15,7 @@ from mercbo.cli.common import (
     SHOWN,
     WRONG,
     AsJson,
+    OptionalBool,
     OptionalInt,
     OptionalPath,
     OptionalTexts,
@@ -71,8 +72,9 @@ def init(
     ] = None,
     target: Annotated[str, typer.Option(help="The name of the column of results.")] = TARGET,
     maximize: Annotated[
-        bool, typer.Option("--maximize/--minimize", help="Which results are better.")
-    ] = False,
+        OptionalBool,
+        typer.Option("--maximize/--minimize", help="Which results are better. Required."),
+    ] = None,
     ignore: Annotated[
         str, typer.Option(help="With --from: columns that are no variables, by commas.")
     ] = "",
@@ -88,7 +90,6 @@ def init(
     """Begin a study, from a space file or from a table of past results."""
     out = Output(as_json=as_json)
     settings: dict[str, Any] = {
-        "direction": "maximize" if maximize else "minimize",
         "seed": seed,
         "target": target,
         "title": title,
@@ -96,6 +97,11 @@ def init(
     with answering(out, when_stopped=lambda: _was_it_made(study)):
         if (space is None) == (past is None):
             raise MercboError("one of --space and --from is needed")
+        if maximize is None:
+            raise MercboError(
+                f"add --maximize if a larger {target!r} is better, --minimize if a smaller one is"
+            )
+        settings["direction"] = "maximize" if maximize else "minimize"
         if space is not None:
             described, named = read_titled(space)
             settings["title"] = title or named

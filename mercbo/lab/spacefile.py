@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -30,7 +31,14 @@ from mercbo.domain.constraints import (
     Test,
     Tied,
 )
-from mercbo.domain.variables import Categorical, Ordinal, Variable, variable_from_dict
+from mercbo.domain.variables import (
+    LARGEST,
+    MAX_VALUES,
+    Categorical,
+    Ordinal,
+    Variable,
+    variable_from_dict,
+)
 from mercbo.errors import SpaceError, hint, quoted
 from mercbo.lab.cells import CellError, value_of
 from mercbo.lab.rows import TableError
@@ -281,8 +289,28 @@ WORDS = {
 }  # fmt: skip
 
 
+# What a variable may be in a file, for messages.
+VARIABLE = "a list of values, or names with values such as {kind: binary}"
+# Kinds that other programs have, where this one chooses among listed values.
+CONTINUOUS = {
+    "float", "real", "continuous", "number", "numeric", "double", "uniform", "decimal", "range",
+}  # fmt: skip
+LEVELS = (
+    "a variable has a list of values to choose from: list the levels you would try, as in "
+    "[20, 40, 60], or give low, high and step"
+)
+
+
 def _in_words(error: Any) -> str:
     rule, wanted, came = error.validator, error.validator_value, error.instance
+    path = list(error.absolute_path)
+    if path[:1] == ["variables"]:
+        if len(path) == 2 and rule == "type":
+            return f"expected {VARIABLE}, got {quoted(came)}"
+        if len(path) == 2 and rule == "required" and isinstance(came, dict) and "kind" not in came:
+            return f"expected {VARIABLE}, got {quoted(came)}; {LEVELS}"
+        if len(path) == 3 and path[2] == "kind" and str(came).lower() in CONTINUOUS:
+            return f"{quoted(came)} is not one of {wanted}; {LEVELS}"
     if rule == "type":
         kinds = [WORDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted)]
         return f"{quoted(came)} came, {' or '.join(kinds)} was wanted"
@@ -315,9 +343,37 @@ def _variable(name: str, data: Any) -> Variable:
         if isinstance(data, list):
             numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in data)
             return Ordinal(data) if numbers else Categorical(data)
+        if "step" in data:
+            return Ordinal(levels(data["low"], data["high"], data["step"]))
         return variable_from_dict({key: value for key, value in data.items() if key != "note"})
     except SpaceError as error:
         raise SpaceError(f"variables > {name}: {error}") from None
+
+
+def levels(low: float, high: float, step: float) -> list[int | float]:
+    """The numbers low, low + step, ... up to high, as a person would write them.
+
+    >>> levels(0.1, 0.5, 0.1), levels(20, 80, 30)
+    ([0.1, 0.2, 0.3, 0.4, 0.5], [20, 50, 80])
+    """
+    stated = f"low={quoted(low)}, high={quoted(high)}, step={quoted(step)}"
+    if not all(abs(number) <= LARGEST for number in (low, high, step)):
+        raise SpaceError(f"{stated}: three finite numbers were expected")
+    first, last, gap = (Decimal(repr(number)) for number in (low, high, step))
+    if gap <= 0:
+        raise SpaceError(f"{stated}: the step must be above 0")
+    if last < first:
+        raise SpaceError(f"{stated}: low is above high")
+    if last - first >= MAX_VALUES * gap:
+        raise SpaceError(f"{stated} are more than {MAX_VALUES} levels; use a larger step")
+    count, rest = divmod(last - first, gap)
+    if rest:
+        reached = first + count * gap
+        raise SpaceError(
+            f"{stated}: no number of steps leads to high; set high to {reached} or {reached + gap}"
+        )
+    whole = all(isinstance(number, int) for number in (low, high, step))
+    return [(int if whole else float)(first + i * gap) for i in range(int(count) + 1)]
 
 
 def _constraint(kind: str, body: Any, variables: Mapping[str, Variable]) -> Constraint:

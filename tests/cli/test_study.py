@@ -54,7 +54,7 @@ def test_plates_have_wells_and_controls(made) -> None:
 
 def test_a_design_of_nothing_but_null_is_told(run) -> None:
     Path("z.yaml").write_text("variables:\n  acid: [null, HCl]\n  base: [null, NaOH]\n")
-    run("init", "z.db", "--space", "z.yaml", "--seed", 0)
+    run("init", "z.db", "--minimize", "--space", "z.yaml", "--seed", 0)
     run("ask", "z.db", "-k", 4, "--out", "z.csv")
     table = read_table("z.csv")
     rows = [[*list(line.cells.values())[:-1], i] for i, line in enumerate(table.lines)]
@@ -63,7 +63,7 @@ def test_a_design_of_nothing_but_null_is_told(run) -> None:
     assert "4 results stored; best so far 0; 0 pending" in said
     # an export has no numbers of designs
     run("export", "z.db", "all.csv")
-    run("init", "y.db", "--space", "z.yaml")
+    run("init", "y.db", "--minimize", "--space", "z.yaml")
     assert "4 results stored" in run("import", "y.db", "all.csv").stdout
 
 
@@ -133,7 +133,7 @@ def test_failures_are_counted_as_the_study_has_them(made) -> None:
 
 def test_past_failures_are_counted(run) -> None:
     rows = ["DMSO,20,1,0,5", "THF,40,2,1,failed", "water,20,1,1,3"]
-    said = run("init", "s.db", "--from", past(*rows), "--target", "yield").stdout
+    said = run("init", "s.db", "--minimize", "--from", past(*rows), "--target", "yield").stdout
     assert "3 past results loaded (1 failure among them)" in said
 
 
@@ -165,7 +165,7 @@ variables:
 
 def test_texts_that_a_spreadsheet_made_numbers_of_are_taken_and_named(run) -> None:
     Path("codes.yaml").write_text(CODES)
-    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    run("init", "c.db", "--minimize", "--space", "codes.yaml", "--seed", 0)
     rows = ["100000,20,1", "7,20,2", "7,40,3"]
     table = past(*rows, header="code,heat,result")
     told = run("tell", "c.db", table, "--new")
@@ -185,7 +185,7 @@ def test_texts_that_a_spreadsheet_made_numbers_of_are_taken_and_named(run) -> No
 def test_a_number_that_stands_for_two_texts_is_refused(run) -> None:
     pytest.importorskip("openpyxl")
     Path("codes.yaml").write_text(CODES)
-    run("init", "c.db", "--space", "codes.yaml", "--seed", 0)
+    run("init", "c.db", "--minimize", "--space", "codes.yaml", "--seed", 0)
     write_table("r.xlsx", ["code", "heat", "result"], [[1.1, 20, 5.0]])
     refused = run("tell", "c.db", "r.xlsx", "--new", code=1).stderr
     assert "(A2): 1.1 may be '1.1' or '1.10', which a spreadsheet takes for the same" in refused
@@ -195,7 +195,7 @@ def test_a_number_that_stands_for_two_texts_is_refused(run) -> None:
 def test_truth_in_a_workbook_is_a_value_or_is_refused(run) -> None:
     pytest.importorskip("openpyxl")
     Path("t.yaml").write_text('variables:\n  dry: [true, false, ""]\n  hours: [1, 2]\n')
-    run("init", "t.db", "--space", "t.yaml", "--seed", 0)
+    run("init", "t.db", "--minimize", "--space", "t.yaml", "--seed", 0)
     run("ask", "t.db", "-k", 6, "--out", "t.xlsx")
     table = read_table("t.xlsx")
     rows = [[*list(line.cells.values())[:-1], i] for i, line in enumerate(table.lines)]
@@ -238,28 +238,43 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
 
 
+def test_a_direction_must_be_given(run) -> None:
+    begin = ["init", "s.db", "--space", "space.yaml", "--target", "yield"]
+    refused = run(*begin, code=1).stderr
+    assert "add --maximize if a larger 'yield' is better, --minimize if a smaller one is" in refused
+    assert not Path("s.db").exists()
+    for direction in ("maximize", "minimize"):
+        run("init", f"{direction}.db", *begin[2:], f"--{direction}")
+        assert run("status", f"{direction}.db", "--json").json["direction"] == direction
+
+
 def test_the_batch_that_is_proposed_can_be_had(run) -> None:
-    assert "-k 24 --out plate.csv" in run("init", "l.db", "--space", "space.yaml").stdout
+    assert (
+        "-k 24 --out plate.csv" in run("init", "l.db", "--minimize", "--space", "space.yaml").stdout
+    )
     Path("few.yaml").write_text("variables: {a: [x, y, z], b: [1, 2, 3]}\n")
-    assert "next: mercbo ask s.db -k 9 --out" in run("init", "s.db", "--space", "few.yaml").stdout
+    assert (
+        "next: mercbo ask s.db -k 9 --out"
+        in run("init", "s.db", "--minimize", "--space", "few.yaml").stdout
+    )
     run("ask", "s.db", "-k", 9, "--out", "plate.csv")
     rows = ["x,1,5", "y,2,failed", "x,2,6"]
     begin = ["--from", past(*rows, header="a,b,yield"), "--target", "yield"]
-    assert "next: mercbo ask t.db -k 1 --out" in run("init", "t.db", *begin).stdout
+    assert "next: mercbo ask t.db -k 1 --out" in run("init", "t.db", "--minimize", *begin).stdout
     past(*rows, "y,1,7", header="a,b,yield")
-    assert "next" not in run("init", "u.db", *begin).stdout
+    assert "next" not in run("init", "u.db", "--minimize", *begin).stdout
 
 
 def test_from_past_results_it_is_said_what_became_a_variable(run) -> None:
     rows = [f"{20260101 + 7 * i},{'Ann' if i % 3 else 'Bob'},{20 * (i % 3)},{i}" for i in range(8)]
     table = past(*rows, header="date,operator,heat,yield")
     begin = ["--from", table, "--target", "yield"]
-    said = run("init", "s.db", *begin).stdout
+    said = run("init", "s.db", "--minimize", *begin).stdout
     assert "date: a variable of 8 values, another in every row: is it a variable?\n" in said
     assert "operator: a variable of 2 values\n" in said
     assert "heat: a variable of 3 values\n" in said
     assert "--ignore COLUMN,COLUMN" in said
-    said = run("init", "t.db", *begin, "--ignore", "date,operator").stdout
+    said = run("init", "t.db", "--minimize", *begin, "--ignore", "date,operator").stdout
     assert "date" not in said.replace("a date or", "")
     assert Study.open("t.db").space.names == ("heat",)
 
@@ -276,7 +291,7 @@ def test_a_space_is_changed_by_way_of_a_table(made) -> None:
 
 def test_from_past_results_nothing_is_written_over(run) -> None:
     table = past("DMSO,20,1,0,5", "THF,40,2,1,7")
-    begin = ["init", "p.db", "--from", table, "--target", "yield"]
+    begin = ["init", "p.db", "--minimize", "--from", table, "--target", "yield"]
     Path("p.space.yaml").write_text("edited by hand")
     refused = run(*begin, code=1).stderr
     assert "p.space.yaml: exists already; --write-space names another file" in refused
@@ -328,7 +343,7 @@ def test_an_export_has_errors_and_the_columns_of_each_result(made) -> None:
     made("export", "s.db", "p.csv", "--pending")
     assert read_table("p.csv").header == ("solvent", "heat", "hours", "stir", "yield")
     # what is exported can be imported, errors and all
-    made("init", "t.db", "--space", "space.yaml", "--target", "yield")
+    made("init", "t.db", "--minimize", "--space", "space.yaml", "--target", "yield")
     assert "3 results stored" in made("import", "t.db", "all.csv").stdout
     first, *_ = made("export", "t.db", "--json").json["rows"]
     assert (first["std"], first["who"], first["state (own)"]) == (0.25, "Ann", "told")
@@ -355,7 +370,10 @@ def test_files_are_not_written_over(made) -> None:
     made("ask", "s.db", "--out", "p.csv", "--force")
     made("export", "s.db", "q.csv", "--pending")
     assert read_table("q.csv").header[-1] == "yield"
-    assert "exists already" in made("init", "s.db", "--space", "space.yaml", code=1).stderr
+    assert (
+        "exists already"
+        in made("init", "s.db", "--minimize", "--space", "space.yaml", code=1).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -391,7 +409,7 @@ def test_asks_that_cannot_be_met_are_refused(made) -> None:
 
 def test_a_value_with_a_comma_can_be_fixed_in_quotes_or_alone(run) -> None:
     Path("c.yaml").write_text('variables:\n  solvent: ["DMSO, dry", THF]\n  heat: [20, 40]\n')
-    run("init", "c.db", "--space", "c.yaml", "--seed", 0)
+    run("init", "c.db", "--minimize", "--space", "c.yaml", "--seed", 0)
     quoted = run("ask", "c.db", "--fix", 'solvent="DMSO, dry",heat=20', "--json").json
     assert quoted["points"] == [{"solvent": "DMSO, dry", "heat": 20}]
     alone = run("ask", "c.db", "--fix", "solvent=DMSO, dry", "--fix", "heat=40", "--json").json
