@@ -166,7 +166,8 @@ def _became(column: Column) -> str:
     if column.variable is None:
         return f"{column.name}: left out, it {column.remark}"
     differ = ", another in every row: is it a variable?" if column.all_differ else ""
-    return f"{column.name}: a variable of {len(column.variable.values)} values{differ}"
+    remark = f"; it {column.remark}" if column.remark else ""
+    return f"{column.name}: a variable of {len(column.variable.values)} values{differ}{remark}"
 
 
 # -- ask ---------------------------------------------------------------------------------------

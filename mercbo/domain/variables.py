@@ -64,6 +64,25 @@ def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
     return tuple(found.values())
 
 
+def ordered(values: Iterable[Value]) -> list[Value]:
+    """The distinct values in an order that follows from the values alone: numbers by size, then
+    texts by their letters, then None.
+
+    Variables inferred from columns with the same values then list them alike, so that terms that
+    count a value over several variables apply.
+
+    >>> ordered(["T", "A", None, 2, True, "A"])
+    [True, 2, 'A', 'T', None]
+    """
+
+    def place(value: Value) -> tuple[int, float, str]:
+        if isinstance(value, (int, float)):
+            return 0, value, ""
+        return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, "")
+
+    return sorted(dict.fromkeys(values), key=place)
+
+
 class Variable:
     """What the four kinds of variable share: a tuple of values and a graph on them."""
 
