@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -23,9 +25,11 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
+from rich.text import Text
 
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
+from mercbo.lab.characters import for_terminal
 from mercbo.lab.results import Known, Reading, known_of
 from mercbo.lab.study import Study
 
@@ -50,6 +54,10 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # a character that the terminal lacks must not stop a command halfway
+                stream.reconfigure(errors="backslashreplace")
         self.console = Console(highlight=False, soft_wrap=True)
         if not self.console.is_terminal:  # a file or a pipe has no width to keep to
             self.console.width = 10_000
@@ -57,10 +65,10 @@ class Output:
 
     def say(self, text: str) -> None:
         if not self.as_json:
-            self.console.print(text, markup=False)
+            self.console.print(Text(for_terminal(text)))
 
     def warn(self, text: str) -> None:
-        self.errors.print(text, markup=False)
+        self.errors.print(Text(for_terminal(text)))
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table, of as many rows as fit a page."""
@@ -68,17 +76,18 @@ class Output:
             return
         grid = Grid(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for column in header:
-            grid.add_column(_escaped(column), overflow="fold")
+            grid.add_column(Text(for_terminal(column)), overflow="fold")
         for row in rows[:SHOWN]:
-            grid.add_row(*(_escaped(shown(cell)) for cell in row))
+            grid.add_row(*(Text(for_terminal(shown(cell))) for cell in row))
         self.console.print(grid)
         if len(rows) > SHOWN:
             self.say(f"... {len(rows)} in all")
 
     def give(self, answer: dict[str, Any]) -> None:
-        """The answer for machines; NaN, which JSON lacks, becomes null."""
+        """The answer for machines, in ASCII, which any output can hold; NaN, which JSON lacks,
+        becomes null."""
         if self.as_json:
-            typer.echo(json.dumps(_without_nan(answer), ensure_ascii=False, allow_nan=False))
+            typer.echo(json.dumps(_without_nan(answer), allow_nan=False))
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -90,10 +99,6 @@ class Output:
         with bar:
             bar.add_task(what, total=None)
             yield
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def counted(number: int, what: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercbo.domain.variables import Point, Value
-from mercbo.errors import SettingError, SpaceError, StateError
+from mercbo.errors import SettingError, SpaceError, StateError, quoted
+from mercbo.lab.characters import unwritable
 from mercbo.lab.notes import Notes
 from mercbo.lab.results import PLATE_COLUMNS
 from mercbo.lab.rows import Cell
@@ -39,6 +40,7 @@ def check_names(space: Space, target: str) -> None:
             raise SpaceError(
                 f"{name!r} cannot be the name of a column: tables lose the spaces at its ends"
             )
+        _check_text(name, f"{quoted(name)} cannot be the name of a column")
     if not target or target in RESERVED:
         raise SettingError(f"target={target!r} cannot be the name of the column of results")
     if target in space.variables:
@@ -52,6 +54,8 @@ def check_values(space: Space) -> None:
     for name, variable in space.variables.items():
         cells: dict[Cell, Value] = {}
         for value in variable.values:
+            if isinstance(value, str):
+                _check_text(value, f"{name!r}: {quoted(value)} cannot be a value")
             cell = read_back(value)
             if isinstance(value, str) and cell != value:
                 raise SpaceError(
@@ -64,6 +68,13 @@ def check_values(space: Space) -> None:
                     f"{cell!r}, so their results could not be told apart; write one otherwise"
                 )
             cells[cell] = value
+
+
+def _check_text(text: str, refusal: str) -> None:
+    """Refuse a text that a table, a workbook or a terminal cannot hold."""
+    why = unwritable(text)
+    if why is not None:
+        raise SpaceError(f"{refusal}: it has {why}, which tables cannot hold")
 
 
 def check_new(file: Path) -> None:
@@ -138,6 +149,7 @@ class Study:
         """Begin a study in a new file."""
         check_names(space, target)
         check_values(space)
+        _check_text(title, f"title={quoted(title)}")
         file = Path(path)
         check_new(file)
         optimizer = Optimizer(space, storage=url_of(file), **settings)

@@ -23,6 +23,7 @@ from typing import TextIO
 
 from mercbo.errors import quoted
 from mercbo.lab import workbooks
+from mercbo.lab.characters import for_text
 from mercbo.lab.rows import Cell, Numbered, TableError
 
 # Far above any table of experiments, far below what would fill the memory: a cell that is kept
@@ -283,10 +284,7 @@ def read_back(cell: Cell) -> Cell:
     >>> [read_back(c) for c in ("=1+1", "01", 1, None, "a ", "'=x")]
     ['=1+1', '01', '1', '', 'a', '=x']
     """
-    text = "" if cell is None else str(neutral(cell))
-    # no file of text holds these: half a character, and what makes a file count as binary
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-    return _stripped(text)
+    return _stripped(for_text("" if cell is None else str(neutral(cell))))
 
 
 def _is_number(text: str) -> bool:
@@ -312,7 +310,8 @@ def write_table(
         csv.writer(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",").writerows(
             [["" if cell is None else cell for cell in row] for row in neutralised]
         )
-        data = text.getvalue().encode("utf-8-sig")  # the mark tells Excel that it is UTF-8
+        # the mark tells Excel that it is UTF-8
+        data = for_text(text.getvalue()).encode("utf-8-sig")
     put(file, data)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
+from mercbo.lab.characters import for_workbook
 from mercbo.lab.rows import Cell, Numbered, TableError
 
 MOST_UNPACKED = 256 * 2**20
@@ -127,7 +128,7 @@ def packed(rows: Iterable[Sequence[Cell]]) -> bytes:
     book = openpyxl("writing .xlsx", "write a .csv").Workbook(write_only=True)
     sheet = book.create_sheet("mercbo")
     for row in rows:
-        sheet.append(row)
+        sheet.append([for_workbook(cell) if isinstance(cell, str) else cell for cell in row])
     data = io.BytesIO()
     book.save(data)
     return data.getvalue()

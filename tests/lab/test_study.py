@@ -113,6 +113,9 @@ def test_notes_of_a_broken_file_are_an_error_with_its_name(tmp_path: Path) -> No
         ("a", "a", "target='a' is a variable"),
         ("a ", "y", "'a ' cannot be the name of a column"),
         ("a", " y", "' y' cannot be the name of a column"),
+        ("a\x07b", "y", r"'a\\x07b' cannot be the name of a column: it has the character '\\x07'"),
+        ("a\ud800b", "y", r"it has the character '\\ud800', which tables cannot hold"),
+        ("a", "y\x1bz", r"'y\\x1bz' cannot be the name of a column: it has the character"),
     ],
 )
 def test_names_that_tables_use_otherwise_are_refused(
@@ -132,8 +135,12 @@ def test_names_that_tables_use_otherwise_are_refused(
         (["a ", "b"], r"'v': 'a ' would be 'a' after it was written to a table and read again"),
         (["a", "a\u00a0b"], r"'a\\xa0b' would be 'a b' after"),
         (["a", "'=x"], r"""'v': "'=x" would be '=x' after"""),
-        (["a", "x\0"], r"'x\\x00' would be 'x' after"),
-        (["a", "\ud800"], r"'\\ud800' would be '\?' after"),
+        (["a", "x\0"], r"'v': 'x\\x00' cannot be a value: it has the character '\\x00', which"),
+        (["a", "\ud800"], r"'\\ud800' cannot be a value: it has the character '\\ud800'"),
+        (["a", "\x1b[2J"], r"it has the character '\\x1b', which tables cannot hold"),
+        (["a", "b\x9b"], r"it has the character '\\x9b'"),
+        (["a", "b\uffff"], r"it has the character '\\uffff'"),
+        (["a", "b" * 32_768], "it has 32,768 characters, more than 32,767"),
     ],
 )
 def test_values_that_no_table_gives_back_are_refused(
