@@ -18,7 +18,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 from rich import box
@@ -30,7 +30,7 @@ from rich.text import Text
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
 from mercbo.lab.characters import for_terminal
-from mercbo.lab.results import Known, Reading, known_of
+from mercbo.lab.results import Reading
 from mercbo.lab.study import Study
 
 WRONG, PARTLY, STOPPED = 1, 3, 130
@@ -47,6 +47,13 @@ Target = Annotated[
     OptionalText, typer.Option(help="The column of results, if not the study's own.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object in place of text.")]
+
+
+class Shown(NamedTuple):
+    """A table for people, and the number of its rows, of which it shows the first."""
+
+    grid: Grid
+    rows: int
 
 
 class Output:
@@ -71,17 +78,24 @@ class Output:
         self.errors.print(Text(for_terminal(text)))
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table, of as many rows as fit a page."""
-        if self.as_json:
-            return
+        """Show a table, of as many rows as fit a page."""
+        self.show(self.table(header, rows))
+
+    def show(self, shown: Shown) -> None:
+        if not self.as_json:
+            self.console.print(shown.grid)
+            if shown.rows > SHOWN:
+                self.say(f"... {shown.rows} in all")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Shown:
+        """A table that has been rendered once, so that showing it later cannot fail."""
         grid = Grid(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for column in header:
             grid.add_column(Text(for_terminal(column)), overflow="fold")
         for row in rows[:SHOWN]:
             grid.add_row(*(Text(for_terminal(shown(cell))) for cell in row))
-        self.console.print(grid)
-        if len(rows) > SHOWN:
-            self.say(f"... {len(rows)} in all")
+        Console(file=io.StringIO()).print(grid)
+        return Shown(grid, len(rows))
 
     def give(self, answer: dict[str, Any]) -> None:
         """The answer for machines, in ASCII, which any output can hold; NaN, which JSON lacks,
@@ -108,6 +122,10 @@ def counted(number: int, what: str) -> str:
     ('1 result', '3 rows')
     """
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def among(failed: int) -> str:
+    return f" ({counted(failed, 'failure')} among them)" if failed else ""
 
 
 def shown(cell: object) -> str:
@@ -161,13 +179,26 @@ def check_free(
         raise MercboError(f"{path}: there is no folder {path.parent}")
 
 
-def known(study: Study) -> Known:
-    """What a study has of each design."""
-    history = study.optimizer._history
-    return known_of(
-        history.rows, history.values.tolist(),
-        history.stack(history.failed), history.stack(history.pending),
-    )  # fmt: skip
+@contextlib.contextmanager
+def reserved(path: Path | None, *, force: bool) -> Iterator[None]:
+    """Create a file that is going to be written, so that no other process writes it; remove it if
+    that fails. With `force` a file that exists is written over at the end."""
+    if path is None or force:
+        yield
+        return
+    check_free(path, force=False)
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        check_free(path, force=False)
+        raise
+    except OSError as error:
+        raise MercboError(f"{path}: cannot be written ({error.strerror or error})") from None
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def complain(out: Output, reading: Reading) -> None:

@@ -108,7 +108,7 @@ class Variable:
                 raise PointError(f"a list came, one value was wanted: {quoted(value)}") from None
             near = self._near(value)
             if len(near) != 1:
-                raise PointError(f"{quoted(value)} {self._refusal(value)}") from None
+                raise PointError(f"{quoted(value)} {self.expected()}{self._hint(value)}") from None
             return near[0]
 
     def _near(self, value: object) -> list[int]:
@@ -122,10 +122,14 @@ class Variable:
             if isinstance(v, float) and math.isclose(v, value, rel_tol=ROUNDING)
         ]
 
-    def _refusal(self, value: object) -> str:
+    def expected(self) -> str:
+        """What a message says of a value that is not allowed."""
         shown = list(self.values[:12])
         more = ", ..." if self.size > len(shown) else ""
-        return f"is not one of {str(shown)[:-1]}{more}]{hint(value, self.values)}"
+        return f"is not one of {str(shown)[:-1]}{more}]"
+
+    def _hint(self, value: object) -> str:
+        return hint(value, self.values)
 
     def to_dict(self) -> dict[str, Any]:
         raise SpaceError(f"{type(self).__name__} does not say how it is written to a file")
@@ -209,8 +213,11 @@ class Integer(Variable):
     def values(self) -> tuple[Value, ...]:  # type: ignore[override]
         return tuple(range(self.low, self.high + 1))
 
-    def _refusal(self, value: object) -> str:  # noqa: ARG002
+    def expected(self) -> str:
         return f"is not a whole number from {self.low} to {self.high}"
+
+    def _hint(self, value: object) -> str:  # noqa: ARG002
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "low": self.low, "high": self.high}

@@ -122,8 +122,11 @@ def _near_number(text: str) -> str:
     return f" (is {found[0].replace(',', '.')} meant?)" if alone else ""
 
 
-def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> Value:
-    """The value of a variable that a cell stands for; a `CellError` names the nearest."""
+def value_of(
+    variable: Variable, cell: Cell, *, decimal_comma: bool = False, advise: bool = True
+) -> Value:
+    """The value of a variable that a cell stands for; a `CellError` names the nearest, unless
+    `advise` is False."""
     values = {value: value for value in variable.values}
     cell = "" if cell is None else cell  # a workbook has no empty text
     # True equals 1 in Python, but is no cell of that number
@@ -153,7 +156,7 @@ def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> 
             f"{cell!r} may be {' or '.join(map(repr, alike))}, which a spreadsheet takes for the "
             "same number; write the text, in a column that is formatted as text"
         )
-    raise CellError(_refusal(variable, cell, number))
+    raise CellError(_refusal(variable, cell, number, advise=advise))
 
 
 def _number_in(value: Value) -> float | None:
@@ -184,14 +187,13 @@ def _truth(cell: Cell) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
-def _refusal(variable: Variable, cell: Cell, number: float | None) -> str:
+def _refusal(variable: Variable, cell: Cell, number: float | None, *, advise: bool) -> str:
     if is_empty(cell):
         return f"is empty; one of {_some(variable)} was wanted"
     if is_formula(cell):
         return f"{quoted(cell)} {CALCULATE}"
-    # not by way of `index`, for which True is 1
-    complaint = f"{quoted(cell)} {variable._refusal(cell)}".split("; did you mean")[0]
-    near = nearest(variable, cell, number)
+    complaint = f"{quoted(cell)} {variable.expected()}"
+    near = nearest(variable, cell, number) if advise else None
     return f"{complaint}; the nearest is {near!r}" if near is not None else complaint
 
 

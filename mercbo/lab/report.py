@@ -13,19 +13,28 @@ import hashlib
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
+from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
 from mercbo import __version__
 from mercbo.arrays import Floats, Rows
 from mercbo.domain.variables import Value
+from mercbo.explaining.crossval import LeftOut
 from mercbo.explaining.explain import Explanation
 from mercbo.lab import charts
+from mercbo.lab.results import PLACE, Control
+from mercbo.lab.rows import Cell
+from mercbo.lab.sheets import notes_of
 from mercbo.lab.study import Study
 from mercbo.optimizer import Optimizer
+from mercbo.record.observations import Record
 
 # Rows of the tables, variables with effects and pairs with a map that a page holds.
-BEST, PENDING, VARIABLES, PAIRS, MAPS = 20, 400, 30, 15, 4
+BEST, LISTED, PENDING, VARIABLES, PAIRS, MAPS = 20, 5000, 400, 30, 15, 4
+# Standard deviations from the prediction beyond which a result is surprising.
+SURPRISING = 3.0
 _NUMBER = ' class="number"'
 # Cells of a map that fit a page.
 MOST_CELLS = 200
@@ -36,7 +45,10 @@ def render(study: Study) -> str:
     optimizer = study.optimizer
     told = optimizer.observations
     explained = optimizer.explain() if told else None
+    listed = _listed(study, explained)
     sections = [("summary", "Summary", _summary(study))]
+    if any(each.is_surprising for each in listed):
+        sections.append(("surprising", "Results to check", _surprising(study, listed)))
     if told:
         sections += [
             ("progress", "Progress", _progress(study)),
@@ -48,6 +60,11 @@ def render(study: Study) -> str:
             ("interactions", "Interactions", _interactions(explained)),
             ("trust", "How far to trust the model", _trust(explained)),
         ]
+    if listed:
+        sections.append(("results", "All results", _results(study, listed)))
+    controls = study.notes.controls()
+    if controls:
+        sections.append(("controls", "Controls", _controls(study, controls)))
     sections += [
         ("pending", "Pending designs", _pending(study)),
         ("settings", "Space and settings", _settings(study)),
@@ -187,6 +204,107 @@ def _best_so_far(rows: Rows, values: Floats, direction: str) -> list[float]:
         told = counts > 0
         best.append(float(fold(sums[told] / counts[told])))
     return best
+
+
+# -- every result ------------------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """A result or a failure with its number, the columns that came with it, and, of a result, what
+    the others predict for it."""
+
+    number: int
+    record: Record
+    notes: dict[str, Cell]
+    left: LeftOut | None
+
+    @property
+    def is_surprising(self) -> bool:
+        return self.left is not None and abs(self.left.residual) > SURPRISING
+
+    @property
+    def place(self) -> str:
+        """Plate and well, as far as they are known."""
+        found = [(name, self.notes[name]) for name in PLACE if name in self.notes]
+        return ", ".join(f"{name} {cell}" for name, cell in found)
+
+
+def _listed(study: Study, explained: Explanation | None) -> list[Listed]:
+    """Results in the order told, then failures."""
+    records = [each for each in study.optimizer.records() if each.state != "pending"]
+    notes = notes_of(study, records)
+    left = explained.check.results if explained is not None else ()
+    return [
+        Listed(number, record, cells, found)
+        for number, (record, cells, found) in enumerate(zip_longest(records, notes, left), start=1)
+    ]
+
+
+def _surprising(study: Study, listed: Sequence[Listed]) -> str:
+    """The results that are far from what the others predict, the farthest first."""
+    found = [(each, each.left) for each in listed if each.left and each.is_surprising]
+    found.sort(key=lambda pair: -abs(pair[1].residual))
+    items = []
+    for each, left in found:
+        design = ", ".join(f"{name} = {value}" for name, value in each.record.point.items())
+        place = f"{each.place}: " if each.place else ""
+        side = "above" if left.residual > 0 else "below"
+        items.append(
+            f"<li>Result {each.number}, {escape(place)}{escape(study.target)} "
+            f"{_number(left.observed)} with {escape(design)}. The others predict "
+            f"{_number(left.predicted)}; the result is {abs(left.residual):.1f} standard "
+            f"deviations {side}.</li>"
+        )
+    return (
+        f"<p>Each result is compared with its prediction from all other results. More than "
+        f"{SURPRISING:g} standard deviations are rare by chance: look at the well and the entry, "
+        "measure again, or correct the entry with <code>mercbo amend</code>.</p>"
+        f"<ul>{''.join(items)}</ul>"
+    )
+
+
+def _results(study: Study, listed: Sequence[Listed]) -> str:
+    names = [name for name in PLACE if any(name in each.notes for each in listed)]
+    with_std = any(each.record.std is not None for each in listed)
+    header = ["Number", study.target, *["std"] * with_std, "Batch", "Time (UTC)", *names,
+              *study.space.names, "Check"]  # fmt: skip
+    rows = [
+        [
+            _cell(each.number),
+            _cell("failed" if each.record.value is None else each.record.value),
+            *[_cell(_blank(each.record.std))] * with_std,
+            _cell(_blank(each.record.batch)),
+            _cell(each.record.time[:16].replace("T", " ")),
+            *(_cell(_blank(each.notes.get(name))) for name in names),
+            *(_cell(value) for value in each.record.point.values()),
+            _cell(_mark(each)),
+        ]
+        for each in listed[:LISTED]
+    ]
+    more = f"<p>{len(listed):,} in all: <code>mercbo export</code> writes them.</p>"
+    caption = f"{len(rows):,} results and failures"
+    return _table(caption, header, rows, sortable=True) + (more if len(listed) > LISTED else "")
+
+
+def _mark(each: Listed) -> str:
+    return f"{each.left.residual:+.1f} sd" if each.left and each.is_surprising else ""
+
+
+def _blank(value: Cell) -> Cell:
+    return "" if value is None else value
+
+
+def _controls(study: Study, controls: Sequence[Control]) -> str:
+    rows = [
+        [
+            *(_cell(_blank(each.notes.get(name))) for name in PLACE),
+            _cell("failed" if each.value is None else each.value),
+            _cell(each.time[:16].replace("T", " ")),
+        ]
+        for each in controls[:LISTED]
+    ]
+    header = ["Plate", "Well", study.target, "Time (UTC)"]
+    return _table(f"{len(rows):,} results of controls", header, rows, sortable=True)
 
 
 def _best(study: Study) -> str:
