@@ -114,9 +114,7 @@ class _Fields:
 
     def _check_bounds(self, cell: Cell, value: float | None) -> None:
         low, high = self.options.bounds
-        least = -math.inf if low is None else low
-        most = math.inf if high is None else high
-        if value is not None and not least <= value <= most:
+        if value is not None and not low <= value <= high:
             raise CellError(f"{quoted(cell)} is not {_between(low, high)}, the bounds of the study")
 
     def _wrong(self, line: Line, column: str, error: CellError) -> None:
@@ -125,10 +123,10 @@ class _Fields:
         self.problems.append(Problem(line.number, where, str(error)))
 
 
-def _between(low: float | None, high: float | None) -> str:
-    if low is None:
+def _between(low: float, high: float) -> str:
+    if math.isinf(low):
         return f"at most {high:g}"
-    return f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
 
 
 def _std_of(cell: Cell, *, decimal_comma: bool) -> float:

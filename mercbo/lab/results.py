@@ -34,7 +34,7 @@ class Options:
     target, std
         The columns of results and, if there is one, of their standard deviations.
     bounds
-        The lowest and the highest result that is possible; None for no bound.
+        The lowest and the highest result that is possible.
     new
         Whether designs that nobody asked for are accepted.
     replicates
@@ -55,7 +55,7 @@ class Options:
     empty: str = "skip"
     again: bool = False
     correct: bool = False
-    bounds: tuple[float | None, float | None] = (None, None)
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,8 @@ class Study:
         The comparison with the study is part of the transaction that stores the rows, so that
         two processes that tell the same table at once store it once.
         """
-        parsed = parse(table, self.space, replace(options, bounds=self.bounds))
+        options = replace(options, bounds=self.optimizer.target_bounds)
+        parsed = parse(table, self.space, options)
         with self.optimizer.transaction():
             known = self.known()
             reading = compare(parsed, known, options)
@@ -181,7 +182,7 @@ class Study:
     def amend(self, table: Table, options: Options) -> Reading:
         """Replace the results that a table has otherwise: all of them, or, if anything is wrong,
         none."""
-        options = replace(options, correct=True, bounds=self.bounds)
+        options = replace(options, correct=True, bounds=self.optimizer.target_bounds)
         parsed = parse(table, self.space, options)
         with self.optimizer.transaction():
             reading = compare(parsed, self.known(), options)
@@ -191,11 +192,6 @@ class Study:
                     self.optimizer.amend(point, each.value, std=each.std)
                 self.notes.add_controls(reading.controls, time=utc_now())
         return reading
-
-    @property
-    def bounds(self) -> tuple[float | None, float | None]:
-        """The lowest and the highest result that is possible."""
-        return self.optimizer.target_bounds or (None, None)
 
     def known(self) -> Known:
         """What the study has of each design."""

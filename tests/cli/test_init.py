@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import pytest
 from support.studies import past
 
 from mercbo.lab.study import Study
@@ -92,3 +94,65 @@ def test_from_past_results_nothing_is_written_over(run) -> None:
     refused = run(*begin, code=1).stderr
     assert "p.db: exists already; choose another name, or go on with it" in refused
     assert len(refused.splitlines()) == 1
+
+
+def test_results_outside_the_bounds_are_refused(run) -> None:
+    begin = ["init", "s.db", "--space", "space.yaml", "--maximize", "--target", "yield"]
+    run(*begin, "--between", "0,100")
+    rows = ["DMSO,20,1,0,5", "THF,40,2,1,820", "THF,20,2,1,-3"]
+    refused = run("import", "s.db", past(*rows), code=1).stderr
+    assert (
+        "column \"yield\" (E3): '820' is not between 0 and 100, the bounds of the study" in refused
+    )
+    assert "'-3' is not between 0 and 100" in refused
+    assert run("status", "s.db", "--json").json["results"] == 0
+    run("import", "s.db", past(*rows), "--partial", code=3)
+    by_hand = ["amend", "s.db", "--point", "solvent=DMSO,heat=20,hours=1,stir=0", "--value"]
+    assert "101" in run(*by_hand, 101, code=1).stderr
+    refused = run("amend", "s.db", past("DMSO,20,1,0,101"), code=1).stderr
+    assert "'101' is not between 0 and 100" in refused
+    (row,) = run("export", "s.db", "--json").json["rows"]
+    assert row["yield"] == 5
+
+
+def test_past_results_outside_the_bounds_make_no_study(run) -> None:
+    begin = ["--from", past("DMSO,20,1,0,5", "THF,40,2,1,820"), "--target", "yield", "--maximize"]
+    refused = run("init", "s.db", *begin, "--between", "0,100", code=1).stderr
+    assert "'820' is not between 0 and 100" in refused
+    assert "past.csv: nothing was made" in refused
+    assert sorted(path.name for path in Path().iterdir()) == ["past.csv", "space.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("0,100", (0, 100)),
+        ("0", (0, math.inf)),
+        (",100", (-math.inf, 100)),
+        ("-1.5, 2e3", (-1.5, 2000)),
+    ],
+)
+def test_bounds_are_two_numbers_or_one(run, text: str, bounds: tuple[object, object]) -> None:
+    run("init", "s.db", "--space", "space.yaml", "--maximize", "--between", text)
+    assert Study.open("s.db").optimizer.target_bounds == bounds
+
+
+@pytest.mark.parametrize("text", ["a,b", "0-100", "0,100,200", ",", "100,0", "0,0", "nan,1"])
+def test_bounds_that_are_none_are_refused(run, text: str) -> None:
+    begin = ["init", "s.db", "--space", "space.yaml", "--maximize", "--between", text]
+    assert run(*begin, code=1).stderr.startswith("error: ")
+    assert not Path("s.db").exists()
+
+
+def test_an_interrupt_while_past_results_are_stored_leaves_nothing(
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    begin = ["init", "s.db", "--from", past("DMSO,20,1,0,5", "THF,40,2,1,7"), "--target", "yield"]
+    with monkeypatch.context() as patch:
+        patch.setattr("mercbo.optimizer.Optimizer.tell", interrupted)
+        said = run(*begin, "--maximize", code=130).stderr
+    assert "stopped; no study was made" in said
+    assert sorted(path.name for path in Path().iterdir()) == ["past.csv", "space.yaml"]

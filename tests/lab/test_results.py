@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -204,12 +205,12 @@ def test_options_change_what_is_welcome(tmp_path: Path) -> None:
     ("bounds", "row", "complaint"),
     [
         ((0.0, 100.0), "DMSO,1,0,820", r'column "yield" \(D2\): \'820\' is not between 0 and 100'),
-        ((0.0, None), "DMSO,1,0,-1", "'-1' is not at least 0, the bounds of the study"),
-        ((None, 100.0), 'DMSO,1,0,"100,5"', "'100,5' is not at most 100"),
+        ((0.0, math.inf), "DMSO,1,0,-1", "'-1' is not at least 0, the bounds of the study"),
+        ((-math.inf, 100.0), 'DMSO,1,0,"100,5"', "'100,5' is not at most 100"),
     ],
 )
 def test_a_result_outside_the_bounds_is_a_problem(
-    bounds: tuple[float | None, float | None], row: str, complaint: str, tmp_path: Path
+    bounds: tuple[float, float], row: str, complaint: str, tmp_path: Path
 ) -> None:
     (problem,) = read(tmp_path, HEADER + row + "\n", bounds=bounds).problems
     assert re.search(complaint, str(problem)), str(problem)
