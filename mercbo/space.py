@@ -30,6 +30,7 @@ from mercbo.domain.variables import (
     Point,
     Value,
     Variable,
+    ordered,
     plain,
     points_of,
     variable_from_dict,
@@ -111,8 +112,9 @@ class Space:
         """The space of a finite list of designs, such as a catalogue: only these are suggested.
 
         `rows` is a list of dicts with the same names, or a DataFrame. A column of numbers becomes
-        an `Ordinal` variable of its sorted values, any other a `Categorical` one; `variables` says
-        otherwise for the columns that it names.
+        an `Ordinal` variable of its sorted values, any other a `Categorical` one, sorted as well,
+        so that columns of the same letters list them alike; `variables` says otherwise for the
+        columns that it names.
 
         >>> space = Space.table([{"metal": "Pd", "mol": 5}, {"metal": "Ni", "mol": 10}])
         >>> space.size, space.variables["mol"]
@@ -516,7 +518,7 @@ def _column_variable(name: str, cells: Sequence[Value]) -> Variable:
     try:
         if all(isinstance(c, (int, float)) and not isinstance(c, bool) for c in cells):
             return Ordinal(sorted(set(cells)))  # type: ignore[type-var]
-        return Categorical(list(dict.fromkeys(cells)))
+        return Categorical(ordered(cells))
     except SpaceError as error:
         raise SpaceError(f"{name!r}: {error}") from None
 
