@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "ExecutorError", "Integer", "MercboError",
-    "Model", "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal", "Point",
-    "PointError", "Prediction", "Record",
+    "Model", "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal",
+    "Point", "PointError", "Prediction", "Record",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
