@@ -33,6 +33,7 @@ from mercbo.errors import (
     MercboError,
     NoneFound,
     NoResults,
+    NumericalError,
     PointError,
     ResultError,
     SettingError,
@@ -45,7 +46,8 @@ from mercbo.loop.driver import maximize, minimize
 from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
-from mercbo.record.observations import Observation, Prediction
+from mercbo.record.observations import Observation, Prediction, Record
+from mercbo.record.suggestions import Suggestion
 from mercbo.space import Space
 
 __version__ = "0.1.0"
@@ -72,6 +74,7 @@ __all__ = [
     "Model",
     "NoResults",
     "NoneFound",
+    "NumericalError",
     "Observation",
     "Optimizer",
     "Ordinal",
@@ -79,6 +82,7 @@ __all__ = [
     "Point",
     "PointError",
     "Prediction",
+    "Record",
     "Result",
     "ResultError",
     "Reversal",
@@ -88,6 +92,7 @@ __all__ = [
     "SpaceError",
     "SpaceExhausted",
     "StateError",
+    "Suggestion",
     "Symmetry",
     "Tied",
     "Where",

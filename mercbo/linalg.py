@@ -7,7 +7,6 @@ initial design needs no factor.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.errors import NumericalError
+from mercbo.locking import Synchronized
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -54,14 +55,17 @@ def threads_for(size: int) -> Iterator[None]:
         _HELD.leave()
 
 
-class _Held:
+class _Held(Synchronized):
     """BLAS held to one thread until the last that wanted it leaves: the number is that of the
     whole process, and several of its threads may be in here at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._inside = 0
         self._limit: Any = None
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._inside = 0
 
     def enter(self) -> None:
         with self._lock:
@@ -71,7 +75,7 @@ class _Held:
 
     def leave(self) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)  # 0 after a fork within
             if self._inside == 0:
                 self._limit.restore_original_limits()
 
@@ -93,6 +97,7 @@ class Factor:
     """A lower Cholesky factor of a symmetric positive definite matrix."""
 
     lower: Floats
+    jitter: float = 0.0  # added to the diagonal of the matrix, relative to its mean
 
     @property
     def _packed(self) -> tuple[Floats, bool]:
@@ -155,7 +160,8 @@ class Factor:
 
 
 def cholesky(matrix: Floats) -> Factor:
-    """Factor `matrix`, with as little jitter on its diagonal as it takes."""
+    """Factor `matrix`, with as little jitter on its diagonal as it takes; raise a `NumericalError`
+    if the largest jitter is not enough."""
     if len(matrix) == 0:
         return Factor(matrix)
     from scipy.linalg import lapack
@@ -167,10 +173,11 @@ def cholesky(matrix: Floats) -> Factor:
         if info == 0:
             if jitter:
                 log.debug("a %d x %d matrix took jitter %g", *matrix.shape, jitter)
-            return Factor(lower)
-    raise np.linalg.LinAlgError(
-        f"a {len(matrix)} x {len(matrix)} covariance is not positive definite "
-        f"(mean diagonal {scale:g})"
+            return Factor(lower, jitter)
+    raise NumericalError(
+        f"the covariance matrix of {len(matrix)} points is not positive definite (mean diagonal "
+        f"{scale:g}, largest jitter tried {JITTERS[-1]:g} of it); tell the standard deviation of "
+        "the results (std=...), or use Model(inference='map')"
     )
 
 

@@ -17,25 +17,27 @@ ROOT = Path(__file__).parent.parent
 PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
     "BackendError", "Binary", "Categorical", "Draw", "ExecutorError", "Integer", "MercboError",
-    "Model", "NoResults", "NoneFound", "Observation", "Optimizer", "Ordinal", "Point", "PointError",
-    "Prediction",
+    "Model", "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal",
+    "Point", "PointError", "Prediction", "Record",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
+    "Suggestion",
 }  # fmt: skip
 
 # Each module may import only those before it.
 LAYERS = [
-    "errors", "arrays",
+    "errors", "arrays", "locking",
     "domain.limits", "moves", "backend", "domain.variables", "encoding", "domain.constraints",
     "domain.symmetry", "domain.group", "domain.region", "domain.export", "domain.feasible", "space",
     "kernel", "kernels.averaging", "kernels.interactions", "features", "kernels.windows",
     "kernels.pooling", "kernels.reading", "kernels.motifs", "kernels.stacking",
     "linalg", "fitting.warp", "inference", "fitting.kinds", "fitting.structured", "fitting.slicing",
     "model",
-    "record.streams", "record.locking", "record.history", "record.observations", "record.results",
-    "record.frames", "record.events", "record.refusals", "record.snapshot", "record.processes",
-    "record.store",
+    "record.streams", "record.history", "record.observations", "record.results",
+    "record.frames", "record.suggestions", "record.events", "record.transaction",
+    "record.refusals", "record.snapshot",
+    "record.processes", "record.store",
     "drawing.higher", "drawing.reduction", "drawing.samples", "drawing.prediction", "posterior",
     "quadratic",
     "explaining.orders", "explaining.ridges", "explaining.stacks", "explaining.further",
