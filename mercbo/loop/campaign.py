@@ -140,7 +140,7 @@ class Campaign:
         self._told = 0  # evaluations that this call told
         self._first: list[Job] | None = None  # the first batch
         self._works = False  # True once an evaluation ended otherwise than by an exception
-        self._loss: ExecutorError | None = None  # why the executor takes no more evaluations
+        self._error: Exception | None = None  # why no more points can be asked for or sent
         self._vain = 0  # failures of points that have a result, of which a history keeps nothing
         # running means, in seconds: of asking for a point, of evaluating one; and the variance of
         # the first
@@ -178,8 +178,8 @@ class Campaign:
                 self._check_clock()
             elif self._stopped or not self._adopt():
                 break
-        if self._loss is not None:
-            self._end_without_executor(self._loss)
+        if self._error is not None:
+            self._end_with(self._error)
 
     # -- out -----------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Campaign:
                 self._settle_all()
             except ExecutorError as error:
                 self._waiting.appendleft(job)
-                self._lose(error)
+                self._wind_down(error)
             else:
                 self._out[future] = job
 
@@ -243,6 +243,9 @@ class Campaign:
             if not self._out:
                 self._stopped = "exhausted"
             return []
+        except Exception as error:
+            self._wind_down(error)
+            return []
         self._note_ask((time.monotonic() - began) / count)
         return points
 
@@ -263,7 +266,7 @@ class Campaign:
         try:
             return self._pool.finished(LOOK)
         except ExecutorError as error:
-            self._lose(error)
+            self._wind_down(error)
             return list(self._out)
 
     def _settle(self, finished: Collection[Future[Any]]) -> None:
@@ -282,7 +285,7 @@ class Campaign:
         try:
             self._pool.renew()
         except ExecutorError as error:
-            self._lose(error)
+            self._wind_down(error)
             ended = [future for future in ended if future.done()]
         self._take(ended, blame=True)
         self._tell()
@@ -450,16 +453,17 @@ class Campaign:
         kept = f"; make the same call to go on with {self._opt._log.name}" if self._is_kept else ""
         log.warning("interrupted after %d evaluations%s", self._evaluated(), kept)
 
-    def _lose(self, error: ExecutorError) -> None:
-        """Send no more jobs: the executor does not take them."""
-        self._loss = self._loss or error
+    def _wind_down(self, error: Exception) -> None:
+        """Send no more jobs because of an error; those that are out are still told."""
+        self._error = self._error or error
         self._stopped = self._stopped or "executor"
 
-    def _end_without_executor(self, error: ExecutorError) -> None:
-        """Release the points that nobody evaluates. Raise the error if this call told nothing."""
+    def _end_with(self, error: Exception) -> None:
+        """Release the points that nobody evaluates, and raise the error. A run with results that
+        has lost its executor returns them instead."""
         idle = [job.point for job in (*self._waiting, *self._done)]
         self._opt.cancel([point for point in self._opt.pending if point in idle])
-        if self._told == 0:
+        if self._told == 0 or not isinstance(error, ExecutorError):
             raise error
         log.warning("%s; the run ends here", error)
 

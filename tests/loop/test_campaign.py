@@ -8,12 +8,15 @@ import time
 import traceback
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
+import dimod
 import pytest
 from support.objectives import HangingOnce, Killing, Traced, name_of, total, traces, wait_for
 from support.stored import SPACE, cost, log_of, url_of
 
 from mercbo import (
+    BackendError,
     Binary,
     ExecutorError,
     NoneFound,
@@ -705,6 +708,53 @@ def test_a_store_that_fails_ends_the_run_with_its_error(tmp_path, monkeypatch):
     result = minimize(cost, SPACE, budget=9, storage=url, **QUIET)
     assert len(result.observations) == 9
     assert [entry.kind for entry in log_of(url)].count("ask") == 9
+
+
+def test_an_ask_that_fails_ends_the_run_after_the_evaluations_that_are_out(tmp_path, monkeypatch):
+    release, asked, url = threading.Event(), Optimizer.ask, url_of(tmp_path)
+    first = threading.Lock()
+
+    def ask(opt, count):
+        if opt.observations:
+            release.set()
+            raise BackendError("the service is down")
+        return asked(opt, count)
+
+    def f(point: dict) -> float:
+        if not first.acquire(blocking=False):
+            release.wait(60)
+        return total(point)
+
+    monkeypatch.setattr(Optimizer, "ask", ask)
+    with ThreadPoolExecutor(3) as executor, pytest.raises(BackendError, match="service is down"):
+        minimize(f, BITS, budget=9, executor=executor, storage=url, **QUIET)
+    opt = Optimizer.open(url)
+    assert (len(opt.observations), opt.pending) == (3, [])
+
+
+class Interrupted(dimod.Sampler):
+    """A backend that hangs until Ctrl-C."""
+
+    parameters: ClassVar[dict] = {}
+    properties: ClassVar[dict] = {}
+
+    def sample(self, *_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(60)
+
+
+def test_control_c_ends_a_backend_that_hangs_and_nothing_is_pending():
+    opt = Optimizer(BITS, seed=0, n_initial=2, backend=Interrupted())
+    opt.tell(opt.ask(2), [1.0, 2.0])
+    with pytest.raises(KeyboardInterrupt):
+        opt.ask()
+    assert opt.pending == []
+    opt.tell(opt.space.points(opt.space.enumerate_rows()[:1]), [3.0])
+    result = minimize(
+        total, BITS, budget=9, backend=Interrupted(), n_initial=2, seed=0, progress=False
+    )
+    assert (result.stopped, len(result.observations)) == ("interrupted", 2)
+    assert result.optimizer.pending == []
 
 
 def test_failures_of_points_that_have_a_result_count_towards_the_budget() -> None:
