@@ -143,5 +143,5 @@ def test_importing_is_silent_and_loads_nothing_that_can_wait() -> None:
 def test_every_error_is_a_mercbo_error() -> None:
     errors = [getattr(mercbo, name) for name in PUBLIC]
     errors = [e for e in errors if isinstance(e, type) and issubclass(e, Exception)]
-    assert len(errors) == 11
+    assert len(errors) == 12
     assert all(issubclass(e, mercbo.MercboError) for e in errors)
