@@ -44,7 +44,7 @@ from mercbo.loop.driver import maximize, minimize
 from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
-from mercbo.record.observations import Observation, Prediction
+from mercbo.record.observations import Observation, Prediction, Record
 from mercbo.space import Space
 
 __version__ = "0.1.0"
@@ -77,6 +77,7 @@ __all__ = [
     "Point",
     "PointError",
     "Prediction",
+    "Record",
     "Result",
     "ResultError",
     "Reversal",

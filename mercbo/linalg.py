@@ -7,7 +7,6 @@ initial design needs no factor.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.locking import Synchronized
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -54,14 +54,17 @@ def threads_for(size: int) -> Iterator[None]:
         _HELD.leave()
 
 
-class _Held:
+class _Held(Synchronized):
     """BLAS held to one thread until the last that wanted it leaves: the number is that of the
     whole process, and several of its threads may be in here at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._inside = 0
         self._limit: Any = None
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._inside = 0
 
     def enter(self) -> None:
         with self._lock:
@@ -71,7 +74,7 @@ class _Held:
 
     def leave(self) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)  # 0 after a fork within
             if self._inside == 0:
                 self._limit.restore_original_limits()
 

@@ -4,15 +4,16 @@ The walk of an `ask`: history -> index rows and standardised y -> hyper-paramete
 -> posterior -> draw -> acquisition problem -> backend -> repaired, polished, refined -> the best
 that is new -> a dict of the user's values, marked pending. A `tell` checks and appends; it does no
 model work. Every change is an event (`record/events.py`): `_record` writes it to the run's log,
-where there is a store, and then puts the state that follows from it in place, so that a call that
-raises has changed nothing.
+if there is a store, and then puts the state that follows from it in place. A call that raises
+changes nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
@@ -35,17 +36,26 @@ from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.kernels.averaging import kernel_of
 from mercbo.linalg import Factors, threads_for
+from mercbo.locking import Synchronized, synchronized
 from mercbo.loop.executors import as_pool
 from mercbo.model import Model
 from mercbo.quadratic import Draw
 from mercbo.record import refusals, snapshot
 from mercbo.record.events import Entry, Event, Log, Nowhere, State, Taken
-from mercbo.record.frames import IN_FRAME, pandas, take_apart, to_frame
+from mercbo.record.frames import IN_FRAME, pandas, records_frame, take_apart, to_frame
 from mercbo.record.history import History, Marked, mark, without
-from mercbo.record.locking import Lock, alone
-from mercbo.record.observations import Observation, Prediction, best_of, marked_points, observed
-from mercbo.record.results import read_errors, read_values
+from mercbo.record.observations import (
+    Observation,
+    Prediction,
+    Record,
+    best_of,
+    marked_points,
+    observed,
+    recorded,
+)
+from mercbo.record.results import read_bounds, read_errors, read_notes, read_values
 from mercbo.record.streams import Streams
+from mercbo.record.transaction import Transaction
 from mercbo.space import Predicates, Space, is_single
 
 if TYPE_CHECKING:
@@ -57,7 +67,7 @@ log = logging.getLogger(__name__)
 RACES = 4
 
 
-class Optimizer:
+class Optimizer(Synchronized):
     """Suggests points of a combinatorial space and learns from their results.
 
     Parameters
@@ -87,6 +97,9 @@ class Optimizer:
     n_initial
         Points of a space-filling random design before the model takes over; told results count.
         By default the number of variables, but at least 5 and at most 20.
+    target_bounds
+        The lowest and the highest result that is possible, such as (0, 100) for a yield in
+        percent; either may be None. `tell` rejects a result outside.
     seed
         The same seed and history give the same suggestions. None draws a fresh one.
     storage
@@ -112,6 +125,7 @@ class Optimizer:
         acquisition: str = "auto",
         repeats: str = "never",
         n_initial: int | None = None,
+        target_bounds: tuple[float | None, float | None] | None = None,
         seed: int | None = None,
         storage: str | None = None,
     ) -> None:
@@ -123,16 +137,14 @@ class Optimizer:
         self.acquisition = choose("acquisition", acquisition, ACQUISITIONS)
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = refusals.initial(n_initial, space)
+        self.target_bounds = read_bounds(target_bounds)
         refusals.check_together(space, self.model)
         self._sampler = backends.resolve(backend)
         self._streams = Streams.of(seed)
         self._state = State(History.empty(len(space)))
-        self._surrogate: Surrogate | None = None
-        self._factors = Factors()
-        # What the failures of a history say, and the parts of the history that they follow from.
-        self._failures: tuple[Rows, Marked, Works] | None = None
         self._log: Log = Nowhere()
-        self._lock = Lock()
+        self._transaction: Transaction | None = None
+        self._forget_models()
         if storage is not None:
             self._keep_in(storage)
 
@@ -140,40 +152,55 @@ class Optimizer:
 
     @property
     def observations(self) -> list[Observation]:
-        """Every result told, in the order told; replicates of a point stay apart."""
-        self._catch_up()
-        return observed(self.space, self._history)
+        """Every result told, in the order told; replicates of a point stay separate."""
+        return observed(self.space, self._history_now())
 
     @property
     def pending(self) -> list[Point]:
         """Points asked for and not yet told."""
-        self._catch_up()
-        return marked_points(self.space, self._history, self._history.pending)
+        history = self._history_now()
+        return marked_points(self.space, history, history.pending)
 
     @property
     def failed(self) -> list[Point]:
         """Points whose result was NaN or None."""
-        self._catch_up()
-        return marked_points(self.space, self._history, self._history.failed)
+        history = self._history_now()
+        return marked_points(self.space, history, history.failed)
 
     @property
     def best_observed(self) -> Observation:
         """The observation with the best single value."""
-        self._catch_up()
-        refusals.need_results(self._history, "there is no best")
-        return best_of(self.space, self._history.rows, self._history.values, self._sign)
+        history = self._history_now()
+        refusals.need_results(history, "there is no best")
+        return best_of(self.space, history.rows, history.values, self._sign)
 
     @property
     def best(self) -> Observation:
-        """The best point measured: by its value, or, with repeats allowed, by the model's mean,
-        which does not fall for a lucky measurement."""
+        """The best point measured: by its value, or, if repeats are allowed, by the model's mean,
+        which a lucky measurement moves less."""
         if self.repeats == "never":
             return self.best_observed
-        self._catch_up()
-        refusals.need_results(self._history, "there is no best")
-        rows = np.unique(self._history.rows, axis=0)
+        history = self._history_now()
+        refusals.need_results(history, "there is no best")
+        rows = np.unique(history.rows, axis=0)
         mean = self.predict(self.space.points(rows)).mean
         return best_of(self.space, rows, mean, self._sign)
+
+    def records(self) -> list[Record]:
+        """One record per result, failure and pending point: point, value, standard deviation,
+        state, batch, time and notes."""
+        return recorded(self.space, self._history_now())
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame: a column per variable, then value, std, state, batch,
+        time, and a column per name in the notes."""
+        return records_frame(self.space, self.records())
+
+    @synchronized
+    def _history_now(self) -> History:
+        """The history after catching up with other processes."""
+        self._catch_up()
+        return self._history
 
     @property
     def _history(self) -> History:
@@ -192,25 +219,38 @@ class Optimizer:
 
     # -- tell and correct ----------------------------------------------------------------------
 
-    @alone
-    def tell(self, points: object, values: object = IN_FRAME, *, std: object = None) -> None:
-        """Report results: one point and its value, or several and as many values.
+    @synchronized
+    def tell(
+        self, points: object, values: object = IN_FRAME, *, std: object = None, notes: object = None
+    ) -> None:
+        """Report results: one point and its value, or several points and as many values.
 
         Points may be dicts, rows of values in the space's order or a DataFrame, in any order,
-        asked for or not. NaN or None marks a failed evaluation: the point is not suggested again
-        and not regressed on. A point told again keeps all its results, and one that has a result
-        has not failed. Told of a point, a run with symmetries waits for none of its images any
-        more. `std` is the standard
-        deviation of the measurement, where it is known: one for each result, or one for all.
-        In a DataFrame `values` and `std` may be columns, by name; ``tell(frame)`` takes the only
-        column that is no variable. Its index does not matter.
-        Where anything is wrong with the call, nothing of it is kept.
+        asked for or not. NaN or None marks a failed evaluation: the point is not suggested again,
+        and the model does not regress on it. A point told again keeps all its results, and a point
+        with a result has not failed. Telling a point also clears pending points that are symmetric
+        to it.
+
+        `std` is the standard deviation of the measurement error, if it is known: one per result, or
+        one for all. `notes` are the user's own entries, such as a well or an operator: one mapping
+        per result. `records` and `to_frame` return them; no suggestion depends on them.
+
+        In a DataFrame `values` and `std` may be names of columns; ``tell(frame)`` takes the only
+        column that is no variable. The index does not matter.
+
+        If anything is wrong with the call, nothing of it is kept.
         """
         points, values, std = take_apart(self.space, points, values, std)
         rows = self.space.feasible_rows(points)
-        results = read_values(points, values, len(rows))
+        results = read_values(points, values, len(rows), bounds=self.target_bounds)
         errors = read_errors(points, std, len(rows))
-        self._record(lambda: Event.told(rows, results, errors, answers=self._images_pending(rows)))
+        noted = read_notes(points, notes, len(rows))
+
+        def told() -> Event:
+            answers = self._images_pending(rows)
+            return Event.told(rows, results, errors, answers=answers, notes=noted)
+
+        self._record(told)
 
     def _images_pending(self, rows: Rows) -> Rows | None:
         """The pending points that are images of some rows, and not rows themselves."""
@@ -220,7 +260,7 @@ class Optimizer:
         images = group.with_images(rows)
         return images[history.are(images, without(history.pending, mark(rows)))]
 
-    @alone
+    @synchronized
     def amend(self, point: object, value: object, *, std: object = None) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure.
@@ -235,7 +275,8 @@ class Optimizer:
         refusals.check_event(self.space, self._state, Event("amend", row))
         if not is_single(point):
             raise PointError("one point was wanted, a list came")
-        result, error = read_values(point, value, 1), read_errors(point, std, 1)
+        result = read_values(point, value, 1, bounds=self.target_bounds)
+        error = read_errors(point, std, 1)
 
         def amended() -> Event:
             kept = self._history.error_of(row) if std is None and not np.isnan(result[0]) else None
@@ -243,56 +284,92 @@ class Optimizer:
 
         self._record(amended)
 
-    @alone
+    @synchronized
     def forget(self, points: object) -> None:
         """Drop all results and failures of some points; they may be suggested again."""
         self._record(Event("forget", self.space.rows(points)))
 
-    @alone
+    @synchronized
     def cancel(self, points: object) -> None:
         """Say that pending points will not be evaluated; they may be suggested again."""
         self._record(Event("cancel", self.space.rows(points)))
 
-    @alone
+    @synchronized
     def retry(self, points: object) -> None:
         """Take failures back: the points come again, with the next `ask`."""
         self._record(Event("retry", self.space.rows(points)))
 
-    # -- the one road by which the state changes -----------------------------------------------
+    # -- state transitions ---------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[Optimizer]:
+        """Group calls into one write: all of them happen, or, if the block raises, none.
+
+        No other thread or process changes the run within the block, so a decision that depends on
+        the present results stays valid until it is written:
+
+        >>> opt = Optimizer(Space.binary(3), seed=0)
+        >>> with opt.transaction():
+        ...     if not opt.pending:
+        ...         points = opt.ask(2)
+
+        Others wait for the end of the block. Keep it short, and evaluate nothing inside.
+        """
+        with self._lock:
+            transaction = Transaction(self)
+            try:
+                transaction.begin()
+                yield self
+                transaction.commit()
+            except BaseException:
+                transaction.undo()
+                raise
 
     def _record(self, happened: Event | Callable[[], Event]) -> Event:
-        """Write an event while nobody else does, then go on from what it leads to; a callable
-        makes the event at that moment."""
-        with self._log.turn(self._state.number) as turn:
-            self._follow(turn.news)
+        """Append an event under the write lock, then apply it; a callable makes the event once the
+        lock is held."""
+        transaction = Transaction(self)
+        try:
+            transaction.begin()
             event = happened if isinstance(happened, Event) else happened()
             event = refusals.meant(self.space, self._state, event)
             refusals.check_event(self.space, self._state, event)
-            state = self._state.after(event)
             if len(event.rows) > 0:
-                turn.append(event)
-        if len(event.rows) > 0:
-            self._become(state)
+                state = self._state.after(event)
+                self._log.append(event)
+                self._state = state
+            transaction.commit()
+        except BaseException:
+            transaction.undo()
+            raise
         return event
 
+    @synchronized
     def _catch_up(self) -> None:
-        """Take note of what other processes did to the run."""
-        self._follow(self._log.entries(self._state.number))
+        """Apply the events of other processes."""
+        if self._transaction is None:  # which has the write lock: there are none
+            self._follow(self._log.entries(self._state.number))
 
     def _follow(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             with snapshot.named(f"{self._log.name}: event {entry.number}"):
-                event = Event.from_dict(entry.kind, entry.body, self.space.sizes)
+                event = Event.from_dict(entry.kind, entry.body, self.space.sizes, time=entry.at)
                 self._check_fit(event.fit)
-            self._become(self._state.after(event))
+            self._state = self._state.after(event)
 
-    def _become(self, state: State) -> None:
-        """Go on with another state; the model is made again if its data or its fit changed."""
-        before, self._state = self._state, state
-        known = self._surrogate and self._surrogate.fit
-        refitted = state.committed is not before.committed and state.committed is not known
-        if refitted or not before.history.same_results(state.history):
-            self._surrogate = None
+    def _forget_models(self) -> None:
+        """Drop what follows from the state and is computed again if needed."""
+        # the surrogate, the fit that it started from and the history that it is a model of
+        self._surrogate: tuple[Surrogate, Fit | None, History] | None = None
+        self._factors = Factors()
+        # what the failures of a history say, and the parts of the history that they follow from
+        self._failures: tuple[Rows, Marked, Works] | None = None
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        if self._transaction is not None:
+            self._state, self._transaction = self._transaction.before, None
+        self._forget_models()
 
     def _check_fit(self, fit: Fit | None) -> None:
         states = fit.hypers if fit else ()
@@ -325,7 +402,7 @@ class Optimizer:
         as_frame: bool,
     ) -> Any: ...
 
-    @alone
+    @synchronized
     def ask(
         self,
         k: int | None = None,
@@ -397,10 +474,10 @@ class Optimizer:
             chosen = asking.choose(self._state.asked, count, feasible, **options)
         if len(chosen) < count:
             raise refused(len(chosen), diversity=options.get("diversity", 1))
-        if self._surrogate is None or not asking.modelled(chosen):
+        surrogate = self._known_surrogate()
+        if surrogate is None or not asking.modelled(chosen):
             return Event("ask", chosen, fresh=self._state.fresh)
-        fit = self._surrogate.fit
-        new = None if fit is self._state.committed else fit
+        new = None if surrogate.fit is self._state.committed else surrogate.fit
         return Event("ask", chosen, fit=new, fresh=True)
 
     def _asking(self) -> Asking:
@@ -424,7 +501,7 @@ class Optimizer:
 
     # -- the model -----------------------------------------------------------------------------
 
-    @alone
+    @synchronized
     def draw(self, *, rng: np.random.Generator | None = None) -> Draw:
         """One posterior sample as an acquisition problem: `.bqm`, `.cqm`, `.value(point)` ...
 
@@ -444,7 +521,7 @@ class Optimizer:
         """In how many variables two of the points differ, on average over all pairs."""
         return diversity(self.space.rows(points))
 
-    @alone
+    @synchronized
     def predict(self, points: object) -> Prediction:
         """Mean and standard deviation of the objective, without noise, at one or more points.
 
@@ -458,7 +535,7 @@ class Optimizer:
             mean, std = surrogate.predict(rows)
         return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
 
-    @alone
+    @synchronized
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
         """What the model has learned: effects and interactions with intervals, importance, and
         leave-one-out predictions; with a point, also why that one."""
@@ -481,13 +558,23 @@ class Optimizer:
 
     def _model_of_now(self) -> Surrogate:
         """The model of the present results, fitted once; only an ask commits the fit."""
-        if self._surrogate is None:
-            self._surrogate = Surrogate(
+        known = self._known_surrogate()
+        if known is None:
+            known = Surrogate(
                 self.model, self._kernel, self._history, self._sign, self._state.committed,
                 keep=self._state.fresh, factors=self._factors,
                 rng=self._streams.fitting(len(self._history)),
             )  # fmt: skip
-        return self._surrogate
+            self._surrogate = known, self._state.committed, self._history
+        return known
+
+    def _known_surrogate(self) -> Surrogate | None:
+        """The surrogate made before, if it is the one of the present results and fit."""
+        if self._surrogate is None:
+            return None
+        surrogate, start, history = self._surrogate
+        same_fit = any(self._state.committed is fit for fit in (start, surrogate.fit))
+        return surrogate if same_fit and self._history.same_results(history) else None
 
     @property
     def _tools(self) -> Tools:
@@ -511,14 +598,15 @@ class Optimizer:
 
     # -- save and load -------------------------------------------------------------------------
 
-    @alone
+    @synchronized
     def to_dict(self) -> dict[str, Any]:
         """The whole state in plain values; `from_dict` goes on from it."""
         self._catch_up()
         return snapshot.described(
             self.space, self._state, direction=self.direction, backend=self.backend,
             model=self.model, acquisition=self.acquisition, repeats=self.repeats,
-            n_initial=self.n_initial, entropy=self._streams.entropy,
+            n_initial=self.n_initial, target_bounds=self.target_bounds,
+            entropy=self._streams.entropy,
         )  # fmt: skip
 
     @classmethod
@@ -584,8 +672,9 @@ class Optimizer:
 
     def _keep_in(self, storage: str) -> None:
         """Begin a stored run with the present state, its first event."""
-        from mercbo.record.store import Store
+        from mercbo.record.store import Store, masked
 
-        snapshot.warn_of_predicates(self.space, f"{storage} does not hold", "open", stacklevel=4)
+        shown = masked(storage)
+        snapshot.warn_of_predicates(self.space, f"{shown} does not hold", "open", stacklevel=4)
         self._log = Store.create(storage, self.to_dict())
         self._state = replace(self._state, number=1)

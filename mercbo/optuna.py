@@ -283,6 +283,7 @@ class MercboSampler(optuna.samplers.BaseSampler):
         )
         state |= record.state()
         state["asked"] = number
+        state["metadata"] = None  # a trial keeps its own
         last = self._fits.get(key)
         if last is not None:
             state["fit"] = last["fit"]

@@ -59,6 +59,12 @@ if ignored and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def frozen_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One time for all events, so that equal runs have equal records."""
+    monkeypatch.setattr("mercbo.record.events.utc_now", lambda: "2026-01-01T00:00:00.000+00:00")
+
+
 @pytest.fixture(params=SMALL, ids=list(SMALL))
 def small_space(request: pytest.FixtureRequest) -> Space:
     return SMALL[request.param]

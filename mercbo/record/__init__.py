@@ -2,7 +2,7 @@
 
 | module                    | what                                                          |
 |---------------------------|---------------------------------------------------------------|
-| `streams`, `locking`      | the random numbers of a run; one call at a time               |
+| `streams`, `transaction`  | the random numbers of a run; several changes as one write     |
 | `history`, `observations` | what was asked and told, frozen; the same in the user's words |
 | `results`, `frames`       | told values as arrays; DataFrames out and in                  |
 | `events`, `refusals`      | what happens to a run; what callers ask for, checked          |

@@ -8,8 +8,9 @@ both stand in the same place.
 | event    | rows                        | and                                               |
 |----------|-----------------------------|---------------------------------------------------|
 | `ask`    | the points suggested        | the fit that suggested them, where it is new      |
-| `tell`   | points with their results   | values (NaN: it failed), known errors, pending    |
-|          |                             | points that are images of them by symmetries      |
+| `tell`   | points with their results   | values (NaN: it failed), known errors, notes,     |
+|          |                             | pending points that are images of them by         |
+|          |                             | symmetries                                        |
 | `fail`   | points that failed, all     | the same                                          |
 | `amend`  | one point                   | the value and the error that replace its results  |
 | `forget` | points whose results go     |                                                   |
@@ -20,9 +21,9 @@ both stand in the same place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +46,14 @@ COMPLAINTS = {
 }
 
 
+Notes = tuple[Mapping[str, Any] | None, ...]
+
+
+def utc_now() -> str:
+    """The present UTC time, as events and records have it."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
 class Taken(MercboError):
     """A point that was to be suggested has been asked for or told by another process."""
 
@@ -63,16 +72,24 @@ class Event:
     # after a tell: pending points that it answers as well, since some of its points are their
     # images by the symmetries of the space
     answers: Rows | None = None  # (a, n)
+    notes: Notes | None = None  # (k,)
+    time: str = field(default_factory=lambda: utc_now())
 
     @classmethod
     def told(
-        cls, rows: Rows, values: Floats, errors: Floats, *, answers: Rows | None = None
+        cls,
+        rows: Rows,
+        values: Floats,
+        errors: Floats,
+        *,
+        answers: Rows | None = None,
+        notes: Notes | None = None,
     ) -> Event:
         kind = "fail" if np.isnan(values).all() else "tell"
-        return cls(kind, rows, values, errors, answers=answers)
+        return cls(kind, rows, values, errors, answers=answers, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the kind, in plain values."""
+        """All but the kind and the time, in plain values."""
         body: dict[str, Any] = {"rows": self.rows.tolist()}
         if self.values is not None and self.errors is not None:
             body["values"] = _listed(self.values)
@@ -80,6 +97,8 @@ class Event:
                 body["errors"] = _listed(self.errors)
         if self.answers is not None and len(self.answers) > 0:
             body["answers"] = self.answers.tolist()
+        if self.notes is not None and any(self.notes):
+            body["notes"] = [None if note is None else dict(note) for note in self.notes]
         if self.kind == "ask":
             body["fresh"] = self.fresh
         if self.fit is not None:
@@ -87,15 +106,15 @@ class Event:
         return body
 
     @classmethod
-    def from_dict(cls, kind: str, body: Mapping[str, Any], sizes: Rows) -> Event:
-        """The event back; `sizes` (n,) are the numbers of values of the space's variables."""
+    def from_dict(cls, kind: str, body: Mapping[str, Any], sizes: Rows, *, time: str = "") -> Event:
+        """Return the event of a log; `sizes` (n,) are the numbers of values of the variables."""
         try:
-            return cls._read(kind, body, sizes)
+            return cls._read(kind, body, sizes, time)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"not an event of this run ({error!r})") from error
 
     @classmethod
-    def _read(cls, kind: str, body: Mapping[str, Any], sizes: Rows) -> Event:
+    def _read(cls, kind: str, body: Mapping[str, Any], sizes: Rows, time: str) -> Event:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is not one of {list(KINDS)}")
         rows = _rows(body["rows"], sizes)
@@ -105,7 +124,17 @@ class Event:
             values = _floats(body["values"], len(rows))
             errors = _floats(body.get("errors", [None] * len(rows)), len(rows))
         fit = Fit.from_dict(body["fit"]) if body.get("fit") else None
-        return cls(kind, rows, values, errors, fit, bool(body.get("fresh", False)), answers)
+        notes = read_notes(body["notes"], len(rows)) if body.get("notes") else None
+        fresh = bool(body.get("fresh", False))
+        return cls(kind, rows, values, errors, fit, fresh, answers, notes, time)
+
+
+def read_notes(listed: Any, count: int) -> Notes:
+    """Return one mapping or None per point; raise a ValueError for anything else."""
+    fine = isinstance(listed, list) and len(listed) == count
+    if not fine or not all(note is None or isinstance(note, dict) for note in listed):
+        raise ValueError(f"expected notes of {count} points, each an object or null")
+    return tuple(listed)
 
 
 def _rows(listed: Any, sizes: Rows) -> Rows:
@@ -142,6 +171,8 @@ class State:
     number: int = 0
     # results and failures that were asked for, of those in the history
     answered: int = 0
+    # asks so far
+    batches: int = 0
 
     def refuses(self, event: Event) -> tuple[Mask, str]:
         """Which points the event cannot happen to, and why."""
@@ -175,17 +206,18 @@ class State:
 
     def after(self, event: Event) -> State:
         """The state that the event leads to."""
-        history = _step(self.history, event)
+        history = _step(self.history, event, self.batches + 1)
         same = self.history.same_results(history)
         number = self.number + 1
         if event.kind == "ask":
             fit = self.committed if event.fit is None else event.fit
             asked = self.asked + len(event.rows)
-            return State(history, asked, fit, event.fresh, number, self.answered)
+            batches = self.batches + 1
+            return State(history, asked, fit, event.fresh, number, self.answered, batches)
         lost = event.kind in CORRECTIONS and not same
         committed = None if lost else self.committed
         fresh, answered = self.fresh and same, self._answered(event, history)
-        return State(history, self.asked, committed, fresh, number, answered)
+        return State(history, self.asked, committed, fresh, number, answered, self.batches)
 
     def _answered(self, event: Event, history: History) -> int:
         """How many of the results and failures in the history after an event were asked for: those
@@ -196,17 +228,18 @@ class State:
         return min(self.answered + now, len(history) + len(history.failed))
 
 
-def _step(history: History, event: Event) -> History:
+def _step(history: History, event: Event, batch: int) -> History:
     rows, values, errors = event.rows, event.values, event.errors
     if event.kind == "adopt":
         return history
+    if event.kind == "ask":
+        return history.asked(rows, batch, event.time)
     if values is not None and errors is not None:
         if event.kind == "amend":
             return history.amended(rows, float(values[0]), float(errors[0]))
-        told = history.told(rows, values, errors)
+        told = history.told(rows, values, errors, time=event.time, notes=event.notes)
         return told if event.answers is None else told.cancelled(event.answers)
     return {
-        "ask": history.asked,
         "forget": history.forgotten,
         "cancel": history.cancelled,
         "retry": history.retried,
@@ -227,49 +260,54 @@ class Entry:
     by: str = ""
 
 
-class Turn(Protocol):
-    """The right to write, held by one process at a time."""
-
-    @property
-    def news(self) -> Sequence[Entry]:
-        """What others wrote since the caller last looked."""
-        ...
-
-    def append(self, event: Event) -> None:
-        """Write an event; it stays if the turn ends without an error."""
-        ...
-
-
 class Log(Protocol):
-    """Where the events of a run are kept."""
+    """Where the events of a run are kept.
+
+    One process writes at a time: it holds the write lock from `begin` to `commit` or `rollback`.
+    """
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Name of the log in error messages."""
         ...
 
     def entries(self, since: int) -> Sequence[Entry]:
-        """All events with a number above `since`, in order."""
+        """Return all events with a number above `since`, in order."""
         ...
 
-    def turn(self, since: int) -> Any:
-        """A context that gives a `Turn`; what was appended is durable when it is left, and gone
-        where it is left by an error."""
+    def begin(self, since: int) -> Sequence[Entry]:
+        """Take the write lock and return the events with a number above `since`."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Write an event; `commit` makes it durable."""
+        ...
+
+    def commit(self) -> None:
+        """Make the events since `begin` durable and release the write lock."""
+        ...
+
+    def rollback(self) -> None:
+        """Discard the events since `begin` and release the write lock, if it is held."""
         ...
 
 
 class Nowhere:
-    """The log of a run that lives in memory only: nobody else writes, nothing is kept."""
+    """The log of a run in memory: nobody else writes, and nothing is kept."""
 
     name = "memory"
-    news: Sequence[Entry] = ()
 
     def entries(self, since: int) -> Sequence[Entry]:  # noqa: ARG002
         return ()
 
-    @contextmanager
-    def turn(self, since: int) -> Iterator[Turn]:  # noqa: ARG002
-        yield self
+    def begin(self, since: int) -> Sequence[Entry]:  # noqa: ARG002
+        return ()
 
     def append(self, event: Event) -> None:
+        pass
+
+    def commit(self) -> None:
+        pass
+
+    def rollback(self) -> None:
         pass

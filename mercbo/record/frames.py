@@ -11,6 +11,7 @@ from typing import Any
 
 from mercbo.domain.variables import Point, Value
 from mercbo.errors import ResultError, hint
+from mercbo.record.observations import Record
 from mercbo.space import Space
 
 # In place of `values`: the one column of the frame that is no variable.
@@ -33,11 +34,35 @@ def to_frame(space: Space, points: list[Point]) -> Any:
     return pd.DataFrame(columns, columns=list(space.names))
 
 
+def records_frame(space: Space, records: list[Record]) -> Any:
+    """Records as a DataFrame: the variables, then value, std, state, batch, time and the notes.
+
+    A column of a record or a note whose name is taken gets " (record)" or " (note)" behind it.
+    """
+    pd = pandas()
+    frame = to_frame(space, [record.point for record in records])
+    kinds = {"value": "float64", "std": "float64", "state": "str", "batch": "Int64", "time": "str"}
+    for name, kind in kinds.items():
+        cells = [getattr(record, name) for record in records]
+        frame[_free(frame, name, "record")] = pd.Series(cells, dtype=kind)
+    for name in dict.fromkeys(name for record in records for name in record.notes):
+        cells = [record.notes.get(name) for record in records]
+        frame[_free(frame, name, "note")] = pd.Series(cells, dtype="object").infer_objects()
+    return frame
+
+
+def _free(frame: Any, name: str, what: str) -> str:
+    """A name of a column that the frame does not have yet."""
+    while name in frame.columns:
+        name = f"{name} ({what})"
+    return name
+
+
 def pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+        raise ImportError("a DataFrame needs pandas: pip install pandas") from error
     return pandas
 
 

@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Set
+from typing import Any
 
 import numpy as np
 
 from mercbo.arrays import Floats, is_listed
-from mercbo.errors import ResultError
+from mercbo.errors import ResultError, SettingError
 from mercbo.space import is_missing, is_single
 
+Bounds = tuple[float, float]
 
-def read_values(points: object, values: object, count: int) -> Floats:
-    """One value per point; NaN where the evaluation failed."""
-    return _read(points, values, count, "result", _value)
+
+def read_bounds(bounds: object) -> Bounds:
+    """The lowest and the highest result that is possible; infinite on a side without a bound."""
+    if bounds is None:
+        return -math.inf, math.inf
+    wanted = f"target_bounds={bounds!r}: expected (low, high) with low < high; either may be None"
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise SettingError(wanted)
+    try:
+        low, high = (
+            default if bound is None else _number(bound, "")
+            for bound, default in zip(bounds, (-math.inf, math.inf), strict=True)
+        )
+    except ResultError:
+        raise SettingError(wanted) from None
+    if not low < high:
+        raise SettingError(wanted)
+    return low, high
+
+
+def plain_bounds(bounds: Bounds) -> list[float | None] | None:
+    """Bounds as JSON has them; None if there are none."""
+    found = [None if math.isinf(bound) else bound for bound in bounds]
+    return None if found == [None, None] else found
+
+
+def read_values(
+    points: object, values: object, count: int, *, bounds: Bounds = (-math.inf, math.inf)
+) -> Floats:
+    """One value per point; NaN if the evaluation failed."""
+    low, high = bounds
+
+    def value_within(value: object, where: str) -> float:
+        number = _value(value, where)
+        if number < low or number > high:
+            raise ResultError(f"{where}{value!r} is outside target_bounds=({low:g}, {high:g})")
+        return number
+
+    return _read(points, values, count, "result", value_within)
+
+
+def read_notes(
+    points: object, notes: object, count: int
+) -> tuple[Mapping[str, Any] | None, ...] | None:
+    """One mapping or None per point, of values that JSON can hold; None if there are no notes."""
+    if notes is None:
+        return None
+    if is_single(points):
+        listed: list[object] = [notes]
+    elif isinstance(notes, (str, bytes, Mapping, Set)) or not is_listed(notes):
+        raise ResultError(f"notes: expected a list of {count} mappings, got {notes!r}")
+    else:
+        listed = list(notes)  # type: ignore[call-overload]
+    if len(listed) != count:
+        raise ResultError(f"notes: expected {count}, one per point, got {len(listed)}")
+    return tuple(_note(note, f"notes {i}: " if count > 1 else "notes: ")
+                 for i, note in enumerate(listed))  # fmt: skip
+
+
+def _note(note: object, where: str) -> Mapping[str, Any] | None:
+    if note is None:
+        return None
+    if not isinstance(note, Mapping) or not all(isinstance(name, str) for name in note):
+        raise ResultError(f"{where}expected a mapping of names to values, got {note!r}")
+    try:
+        # a copy, in which a later change of the user's mapping does not show
+        return dict(json.loads(json.dumps(dict(note), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ResultError(f"{where}{note!r} cannot be written as JSON ({error})") from None
 
 
 def read_errors(points: object, errors: object, count: int) -> Floats:

@@ -23,18 +23,19 @@ from mercbo.domain.variables import Point
 from mercbo.errors import BackendError, MercboError, StateError, whole
 from mercbo.inference import Fit
 from mercbo.model import Model
-from mercbo.record.events import Event, State
-from mercbo.record.history import History, Marked, mark
-from mercbo.record.results import read_errors, read_values
+from mercbo.record.events import State
+from mercbo.record.history import UNKNOWN, History, Marked, Metadata, mark
+from mercbo.record.results import Bounds, plain_bounds, read_errors, read_values
 from mercbo.space import Predicates, Space
 
 FORMAT = "mercbo run"
-VERSION = 4
+VERSION = 5
 # What older files do not say: version -> entries that came with it.
 SINCE: dict[int, dict[str, Any]] = {
     2: {"repeats": "never", "errors": None, "retries": []},
     3: {"acquisition": "thompson"},
     4: {"answered": None},
+    5: {"target_bounds": None, "batches": 0, "metadata": None},
 }
 
 
@@ -51,6 +52,7 @@ def described(
     acquisition: str,
     repeats: str,
     n_initial: int,
+    target_bounds: Bounds,
     entropy: int,
 ) -> dict[str, Any]:
     """A run in plain values; of a backend that is an object, there is nothing to say."""
@@ -67,17 +69,36 @@ def described(
         "acquisition": acquisition,
         "repeats": repeats,
         "n_initial": n_initial,
+        "target_bounds": plain_bounds(target_bounds),
         "entropy": entropy,
         "asked": state.asked,
         "answered": state.answered,
+        "batches": state.batches,
         "points": space.points(history.rows),
         "values": history.values.tolist(),
         "errors": [None if np.isnan(e) else e for e in history.errors.tolist()],
         "failed": points(history.failed),
         "pending": points(history.pending),
         "retries": points(history.retries),
+        "metadata": _metadata(history),
         "fit": state.committed.to_dict() if state.committed else None,
         "fresh": state.fresh,
+    }
+
+
+def _metadata(history: History) -> dict[str, list[Any]]:
+    """Batch, time and notes of each result, failure and pending point, in their order."""
+
+    def plain(said: Metadata) -> list[Any]:
+        return [said.batch, said.time, None if said.notes is None else dict(said.notes)]
+
+    def marked(points: Marked) -> list[list[Any]]:
+        return [plain(history.marks.get(key, UNKNOWN)) for key in points]
+
+    return {
+        "points": [plain(said) for said in history.metadata],
+        "failed": marked(history.failed),
+        "pending": marked(history.pending),
     }
 
 
@@ -100,6 +121,7 @@ def settings_of(
         "acquisition": described["acquisition"],
         "repeats": described["repeats"],
         "n_initial": described["n_initial"],
+        "target_bounds": described["target_bounds"],
         "seed": described["entropy"],
     }
 
@@ -111,16 +133,41 @@ def state_of(described: dict[str, Any], space: Space) -> State:
         rows = space.feasible_rows(points)
         values = read_values(points, described["values"], len(rows))
         errors = read_errors(points, described["errors"], len(rows))
-        history = State(history).after(Event.told(rows, values, errors)).history
+        history = history.told(rows, values, errors)
     failed, pending, retries = (
         mark(space.feasible_rows(described[name])) for name in ("failed", "pending", "retries")
     )
     history = replace(history, failed=failed, pending=pending, retries=retries)
+    if described["metadata"] is not None:
+        history = _with_metadata(history, described["metadata"])
     asked = whole("asked", described["asked"], least=0)
     whole("entropy", described["entropy"], least=0)  # as a seed it might be None
     fit = Fit.from_dict(described["fit"]) if described["fit"] else None
     answered = _answered(described["answered"], asked, history)
-    return State(history, asked, fit, bool(described["fresh"]), answered=answered)
+    batches = whole("batches", described["batches"], least=0)
+    return State(history, asked, fit, bool(described["fresh"]), answered=answered, batches=batches)
+
+
+def _with_metadata(history: History, described: dict[str, Any]) -> History:
+    def read(name: str, count: int) -> tuple[Metadata, ...]:
+        listed = described[name]
+        if not isinstance(listed, list) or len(listed) != count:
+            raise ValueError(f"expected metadata of {count} {name}")
+        return tuple(_read_metadata(*said) for said in listed)
+
+    marks = {
+        **dict(zip(history.failed, read("failed", len(history.failed)), strict=True)),
+        **dict(zip(history.pending, read("pending", len(history.pending)), strict=True)),
+    }
+    return replace(history, metadata=read("points", len(history)), marks=marks)
+
+
+def _read_metadata(batch: object, time: object, notes: object) -> Metadata:
+    if batch is not None:
+        batch = whole("batch", batch)
+    if not isinstance(time, str) or not (notes is None or isinstance(notes, dict)):
+        raise ValueError(f"expected a time and notes, got {time!r} and {notes!r}")
+    return Metadata(batch, time, notes)
 
 
 def _answered(said: object, asked: int, history: History) -> int:

@@ -5,9 +5,11 @@ the settings (the state that `Optimizer.save` writes); the others are those of `
 without gaps. Nothing is changed or deleted, so that the state is a function of the log and
 everybody who reads it stands in the same place.
 
-A process writes in its turn: a transaction that begins by locking the run (SQLite: BEGIN IMMEDIATE;
-elsewhere the run's row), reads what others wrote, and appends. A turn takes milliseconds, since the
-model's work is done before it. When it has ended without an error, what it wrote is on the disk.
+A process writes in a transaction that begins by locking the run (SQLite: BEGIN IMMEDIATE; elsewhere
+the run's row), reads what others wrote, and appends. A transaction takes milliseconds, because the
+model's work is done before it. After a commit the events are on disk. `begin`, `commit` and
+`rollback` are plain calls and no context manager: an interrupt can leave a context manager behind
+that nobody exits, and with it the lock.
 
 `?run=NAME` at the end of a URL names one of several runs in a database; the default is "main".
 """
@@ -17,18 +19,17 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from mercbo.errors import SettingError, StateError
 from mercbo.record import snapshot
-from mercbo.record.events import Entry, Event
+from mercbo.record.events import Entry, Event, utc_now
 from mercbo.record.processes import this_process
 
 try:
@@ -91,22 +92,6 @@ MEANINGS = {
 }
 
 
-@dataclass
-class _Turn:
-    """A transaction that holds the run's lock."""
-
-    connection: sql.Connection
-    run: int
-    head: int
-    news: Sequence[Entry]
-
-    def append(self, event: Event) -> None:
-        self.head += 1
-        where = sql.update(runs).where(runs.c.id == self.run)
-        self.connection.execute(where.values(head=self.head))
-        _insert(self.connection, self.run, self.head, event.kind, event.to_dict())
-
-
 class Store:
     """One run in a database. `create` and `open` make one; an `Optimizer` reads and writes it.
 
@@ -118,11 +103,16 @@ class Store:
         parsed = _parsed(url)
         self.run = _run_name(parsed)
         self._address = parsed.difference_update_query(["run"])
-        # what errors call it: no password, and the run where it is not the only one
-        shown = self._address.render_as_string(hide_password=True)
+        # the name in error messages: no password, and the run unless it is the default one
+        shown = masked(self._address)
         self.name = shown if self.run == DEFAULT_RUN else f"{shown} run {self.run!r}"
         self._path = _file(self._address, url)
         self._id: int | None = None
+        # the connection that holds the write lock, and the number of the last event written by it
+        self._writer: sql.Connection | None = None
+        self._written = 0
+        # the same connection as the driver has it
+        self._held: sql.PoolProxiedConnection | None = None
         self._connect()
 
     def _connect(self) -> None:
@@ -151,17 +141,19 @@ class Store:
         store = cls(url)
         with store._speaking():
             store._prepare()
-            with store._transaction() as connection:
+            with store._connected().connect() as plain:
+                connection = plain.execution_options(mercbo_writes=True)
                 store._create_tables(connection)
                 if store._find(connection) is not None:
                     raise StateError(
-                        f"{store.name}: holds a run already; go on with it by "
-                        f"Optimizer.open({url!r}), or choose another file, or add ?run=NAME"
+                        f"{store.name}: holds a run already; continue it with "
+                        f"Optimizer.open({masked(url)!r}), choose another file, or add ?run=NAME"
                     )
                 new = sql.insert(runs).values(name=store.run, version=VERSION, head=1)
                 (store._id,) = connection.execute(new).inserted_primary_key or (None,)
                 assert store._id is not None
-                _insert(connection, store._id, 1, "create", snapshot.labelled(state))
+                _insert(connection, store._id, 1, "create", snapshot.labelled(state), utc_now())
+                connection.commit()
         return store
 
     @classmethod
@@ -201,7 +193,7 @@ class Store:
         found = connection.execute(wanted).one_or_none()
         if found is None:
             return None
-        if found.version > VERSION:
+        if self._number(found.version, "version") > VERSION:
             raise StateError(
                 f"{self.name}: written by a newer mercbo (store version {found.version}, this "
                 f"one reads up to {VERSION}); update mercbo to use it"
@@ -252,18 +244,86 @@ class Store:
 
     def beginning(self) -> dict[str, Any]:
         """The state that the run began with."""
-        first = self._read(events.c.number == 1)
+        with self._speaking(), self._connected().connect() as connection:
+            first = self._select(connection, events.c.number == 1)
         if not first or first[0].kind != "create":
             raise StateError(f"{self.name}: the log has no beginning")
         return snapshot.understood(first[0].body, self.name)
 
     def entries(self, since: int = 0) -> list[Entry]:
-        """All events with a number above `since`, in order."""
-        return self._read(events.c.number > since)
-
-    def _read(self, condition: sql.ColumnElement[bool]) -> list[Entry]:
+        """Return all events with a number above `since`, in order."""
         with self._speaking(), self._connected().connect() as connection:
-            return self._select(connection, condition)
+            return self._events(connection, since, self._head(connection))
+
+    def begin(self, since: int) -> list[Entry]:
+        """Take the write lock of the run and return the events with a number above `since`."""
+        self.rollback()
+        with self._speaking():
+            self._writer = self._connected().connect()
+            self._held = self._writer.connection
+            connection = self._writer.execution_options(mercbo_writes=True)
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+            self._written = self._head(connection, lock=True)
+            return self._events(connection, since, self._written)
+
+    def append(self, event: Event) -> None:
+        """Write an event; `commit` makes it durable."""
+        assert self._writer is not None
+        assert self._id is not None
+        with self._speaking():
+            self._written += 1
+            head = sql.update(runs).where(runs.c.id == self._id).values(head=self._written)
+            self._writer.execute(head)
+            body = event.to_dict()
+            _insert(self._writer, self._id, self._written, event.kind, body, event.time)
+
+    def commit(self) -> None:
+        """Make the events since `begin` durable and release the write lock."""
+        assert self._writer is not None
+        with self._speaking():
+            self._writer.commit()
+            self._held = None
+            self._writer.close()
+        self._writer = None
+
+    def rollback(self) -> None:
+        """Discard the events since `begin` and release the write lock, if it is held."""
+        held, self._held, self._writer = self._held, None, None
+        if held is not None and held.is_valid and os.getpid() == self._process:
+            # An interrupt may leave SQLAlchemy's connection in any state: close the driver's one.
+            held.invalidate()
+
+    def _head(self, connection: sql.Connection, *, lock: bool = False) -> int:
+        """Return the number of the last event; `lock` makes other writers wait."""
+        wanted = sql.select(runs.c.head).where(runs.c.id == self._id)
+        head = connection.scalar(wanted.with_for_update() if lock else wanted)
+        if head is None:
+            raise StateError(f"{self.name}: the run is gone")
+        return self._number(head, "number of the last event")
+
+    def _number(self, found: object, what: str) -> int:
+        """Return a number of the run's row; SQLite keeps text in a column of integers."""
+        if not isinstance(found, int):
+            raise StateError(f"{self.name}: a damaged run; its {what} is {found!r}")
+        return found
+
+    def _events(self, connection: sql.Connection, since: int, head: int) -> list[Entry]:
+        """Return the events after number `since` up to `head`; refuse a log with gaps."""
+        if head == since:
+            return []
+        if head < since:
+            raise StateError(
+                f"{self.name}: holds {head} events, but {since} were read before; the database was "
+                "replaced or restored while the run was open: open it again"
+            )
+        found = self._select(connection, events.c.number.between(since + 1, head))
+        for expected, entry in enumerate(found, start=since + 1):
+            if entry.number != expected:
+                raise StateError(f"{self.name}: event {expected} of {head} is missing")
+        if len(found) < head - since:
+            raise StateError(f"{self.name}: event {since + len(found) + 1} of {head} is missing")
+        return found
 
     def _select(
         self, connection: sql.Connection, condition: sql.ColumnElement[bool]
@@ -275,34 +335,14 @@ class Store:
     def _entry(self, row: Any) -> Entry:
         try:
             body = json.loads(row.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StateError(f"{self.name}: event {row.number} is no JSON ({error})") from None
         return Entry(row.number, row.kind, body, row.written, row.writer)
 
-    @contextmanager
-    def turn(self, since: int) -> Iterator[_Turn]:
-        """The right to write: nobody else does until the context is left. Without an error, what
-        was appended is then on the disk; with one, it is as if nothing had been."""
-        with self._speaking(), self._transaction() as connection:
-            locked = sql.select(runs.c.head).where(runs.c.id == self._id).with_for_update()
-            head = connection.scalar(locked)
-            if head is None or self._id is None:
-                raise StateError(f"{self.name}: the run is gone")
-            news = self._select(connection, events.c.number > since) if head > since else []
-            yield _Turn(connection, self._id, head, news)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sql.Connection]:
-        with self._connected().connect() as connection:
-            connection = connection.execution_options(mercbo_turn=True)
-            with connection.begin():
-                if connection.dialect.name == "postgresql":
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
-                yield connection
-
     def _connected(self) -> sql.Engine:
         if os.getpid() != self._process:
-            _inherited.append(self._engine.pool)
+            _inherited.append((self._engine.pool, self._writer))
+            self._writer = self._held = None
             self._connect()
         return self._engine
 
@@ -316,18 +356,32 @@ class Store:
         except DBAPIError as error:
             raise self._meant(error.orig) from error
         except SQLAlchemyError as error:
-            raise StateError(f"{self.name}: {error}") from error
+            raise self._meant(error) from error
         except self._engine.dialect.loaded_dbapi.Error as error:
             raise self._meant(error) from error
+        except (AssertionError, AttributeError) as error:
+            # SQLAlchemy's clean-up fails on what an interrupt left unfinished, and hides it
+            interrupt = _interrupt_behind(error)
+            if interrupt is None:
+                raise
+            raise interrupt from None
 
     def _meant(self, error: BaseException | None) -> StateError:
         said = str(error).strip()
+        if self._address.password:  # a driver may quote the address
+            said = said.replace(str(self._address.password), "***")
         meant = next((m for part, m in MEANINGS.items() if part in said), None)
         return StateError(f"{self.name}: {f'{meant} ({said})' if meant else said}")
 
 
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
+
+
 # Connections of the parent of a fork, which the child must neither use nor close.
-_inherited: list[sql.Pool] = []
+_inherited: list[object] = []
 
 
 def _release(engine: sql.Engine, process: int) -> None:
@@ -338,14 +392,31 @@ def _release(engine: sql.Engine, process: int) -> None:
         _inherited.append(engine.pool)
 
 
-def _insert(connection: sql.Connection, run: int, number: int, kind: str, body: Any) -> None:
+def _insert(
+    connection: sql.Connection, run: int, number: int, kind: str, body: Any, time: str
+) -> None:
     text = json.dumps(body, allow_nan=False, separators=(",", ":"))
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     row = {"run": run, "number": number, "kind": kind, "body": text}
-    connection.execute(sql.insert(events).values(**row, written=now, writer=this_process()))
+    connection.execute(sql.insert(events).values(**row, written=time, writer=this_process()))
 
 
 # -- addresses ---------------------------------------------------------------------------------
+
+
+# Parts of a URL that hold a secret: the password before the host, and options named like one.
+SECRETS = re.compile(
+    r"(?<=://)([^:@/]*:).*(?=@)|([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE
+)
+
+
+def masked(url: object) -> str:
+    """Return a database URL for messages, with *** for each secret.
+
+    >>> masked("postgresql://ann:se:cr@et@host/db?sslpassword=x&run=one")
+    'postgresql://ann:***@host/db?sslpassword=***&run=one'
+    """
+    text = url.render_as_string(hide_password=False) if isinstance(url, sql.URL) else str(url)
+    return SECRETS.sub(lambda found: f"{found[1] or found[2]}***", text)
 
 
 def _parsed(url: str) -> sql.URL:
@@ -353,7 +424,12 @@ def _parsed(url: str) -> sql.URL:
         raise SettingError(f"storage={url!r} is not a database URL")
     try:
         return sql.make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+        if "://" in url:
+            raise SettingError(
+                f"storage={masked(url)!r} is not a database URL; "
+                "expected dialect://user:password@host:port/database"
+            ) from None
         file = url.removeprefix("sqlite:").lstrip("/") if url.startswith("sqlite:") else url
         root = "; a path from the root has four slashes" if url.startswith("sqlite:/") else ""
         raise SettingError(
@@ -375,7 +451,7 @@ def _file(address: sql.URL, url: str) -> Path | None:
         return None
     if not address.database or ":memory:" in address.database:
         raise SettingError(
-            f"storage={url!r} is a database in memory, which keeps nothing; "
+            f"storage={masked(url)!r} is a database in memory, which keeps nothing; "
             "name a file, as in 'sqlite:///run.db'"
         )
     return Path(address.database)
@@ -390,7 +466,7 @@ def _patience(address: sql.URL) -> float:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise SettingError(
-            f"storage={address.render_as_string()!r}: timeout={said!r} is not a number of seconds"
+            f"storage={masked(address)!r}: timeout={said!r} is not a number of seconds"
         )
     return seconds
 
@@ -400,18 +476,19 @@ def _engine(address: sql.URL) -> sql.Engine:
     if address.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": _patience(address)}
     try:
-        # a connection may have died in the days since it was last used
-        engine = sql.create_engine(address, pool_pre_ping=True, **options)
+        # A connection may have died in the days since it was last used. An interrupted check-out
+        # counts as a connection for good, so there is no limit to their number.
+        engine = sql.create_engine(address, pool_pre_ping=True, max_overflow=-1, **options)
     except NoSuchModuleError as error:
         raise SettingError(f"storage: SQLAlchemy does not know {address.drivername!r}") from error
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"storage={address.render_as_string()!r} needs the driver {error.name}: "
-            f"pip install {error.name}"
+            f"storage={masked(address)!r} needs the driver {error.name}: pip install {error.name}"
         ) from error
     if engine.dialect.name == "sqlite":
         sql.event.listen(engine, "connect", _on_connect)
         sql.event.listen(engine, "begin", _on_begin)
+        sql.event.listen(engine, "close", _on_close)
     return engine
 
 
@@ -422,6 +499,11 @@ def _on_connect(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=FULL")
 
 
+def _on_close(connection: Any, _record: object) -> None:
+    # SQLite keeps a closed connection, with its locks, until the last cursor is gone
+    connection.rollback()
+
+
 def _on_begin(connection: sql.Connection) -> None:
-    turn = connection.get_execution_options().get("mercbo_turn", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if turn else "BEGIN")
+    writes = connection.get_execution_options().get("mercbo_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -337,20 +337,17 @@ def test_a_callback_that_raises_ends_the_run_with_its_error_and_leaves_nothing_p
 
 
 @pytest.mark.parametrize("at", [4, 7, 10])
-def test_control_c_within_a_turn_of_the_store_gives_the_turn_back(at, tmp_path, monkeypatch):
-    """The turn is over only once nothing refers to the frames of the interrupt: a result that is
-    told while it is handled would wait for a lock of its own."""
-    turns, real = [], Store.turn
+def test_minimize_interrupted_in_a_transaction_releases_the_write_lock(at, tmp_path, monkeypatch):
+    begun, real = [], Store.begin
 
-    def turn(store: Store, since: int):
-        context = real(store, since)
-        turns.append(since)
-        if len(turns) == at:
-            context.__enter__()
+    def begin(store: Store, since: int):
+        news = real(store, since)
+        begun.append(since)
+        if len(begun) == at:
             raise KeyboardInterrupt
-        return context
+        return news
 
-    monkeypatch.setattr(Store, "turn", turn)
+    monkeypatch.setattr(Store, "begin", begin)
     storage = f"{url_of(tmp_path)}?timeout=2"
     with ThreadPoolExecutor(3) as executor:
         result = minimize(total, BITS, budget=90, executor=executor, storage=storage, **QUIET)

@@ -167,7 +167,7 @@ def test_an_adoption_changes_nothing_but_the_number():
 
 def test_nowhere_keeps_nothing():
     log = Nowhere()
-    with log.turn(0) as turn:
-        turn.append(EVENTS[0])
-        assert not turn.news
+    assert not log.begin(0)
+    log.append(EVENTS[0])
+    log.commit()
     assert not log.entries(0)

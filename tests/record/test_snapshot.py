@@ -31,7 +31,7 @@ def test_a_file_says_its_format_and_version(tmp_path):
     snapshot.write(tmp_path / "run.json", STATE)
     data = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert data["format"] == "mercbo run"
-    assert data["version"] == snapshot.VERSION == 4
+    assert data["version"] == snapshot.VERSION == 5
 
 
 def test_writing_again_replaces_the_file(tmp_path):
@@ -185,7 +185,7 @@ def written(path, **changes) -> None:
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
-@pytest.mark.parametrize("version", [5, 6, 10**6])
+@pytest.mark.parametrize("version", [6, 7, 10**6])
 def test_a_newer_version_is_refused_with_what_to_do(tmp_path, version):
     written(tmp_path / "run.json", version=version)
     with pytest.raises(StateError, match=f"newer mercbo.*version {version}.*update"):

@@ -68,7 +68,7 @@ def test_a_call_cut_off_within_its_turn_leaves_everything(url, monkeypatch, fail
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize(("where", "kept"), [("_insert", False), ("_become", True)])
+@pytest.mark.parametrize(("where", "kept"), [("_insert", False), ("commit", True)])
 @pytest.mark.parametrize("name", ["ask", "tell"])
 def test_a_process_killed_around_the_commit_has_done_the_call_or_not(url, name, where, kept):
     """With SIGKILL, between the last statement and the commit, and right after the commit."""
@@ -77,12 +77,11 @@ def test_a_process_killed_around_the_commit_has_done_the_call_or_not(url, name, 
     memory = Optimizer.from_dict(opt.to_dict())
     child = os.fork()
     if child == 0:
-        owner = store if where == "_insert" else Optimizer
+        owner = store if where == "_insert" else store.Store
         original = getattr(owner, where)
 
         def deadly(*arguments):
-            if where == "_insert":
-                original(*arguments)
+            original(*arguments)
             os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(owner, where, deadly)

@@ -82,7 +82,7 @@ def test_a_run_that_is_locked_for_too_long_says_so(url, monkeypatch):
     before = copy.deepcopy(opt.to_dict())
     monkeypatch.setattr(store, "PATIENCE", 0.2)
     with (
-        Optimizer.open(url)._log.turn(1),
+        Optimizer.open(url).transaction(),
         pytest.raises(StateError, match="locked by another process for too long"),
     ):
         opt.ask()

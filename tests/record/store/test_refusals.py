@@ -19,7 +19,7 @@ from mercbo.record.store import Store
 
 def test_a_run_that_is_there_is_not_begun_again(url):
     point = stored(url).ask()
-    with pytest.raises(StateError, match=r"holds a run already; go on with it by Optimizer\.open"):
+    with pytest.raises(StateError, match=r"holds a run already; continue it with Optimizer\.open"):
         stored(url)
     assert Optimizer.open(url).pending == [point]
 
@@ -75,6 +75,8 @@ def change(tmp_path, statement: str) -> None:
         ("UPDATE mercbo_events SET body = '{}' WHERE number = 2", "event 2: not an event of this"),
         ("UPDATE mercbo_events SET kind = 'dance' WHERE number = 2", "event 2.*'dance'"),
         ("UPDATE mercbo_events SET body = '{}' WHERE number = 1", "not a saved mercbo run"),
+        ("UPDATE mercbo_runs SET version = 'one'", "a damaged run; its version is 'one'"),
+        ("UPDATE mercbo_runs SET head = 'x'", "its number of the last event is 'x'"),
     ],
 )
 def test_a_log_that_cannot_be_understood_is_refused(url, tmp_path, statement, message):
@@ -83,6 +85,39 @@ def test_a_log_that_cannot_be_understood_is_refused(url, tmp_path, statement, me
     with pytest.raises(StateError, match=message) as caught:
         Optimizer.open(url)
     assert "run.db" in str(caught.value)
+
+
+@pytest.mark.parametrize("gone", [2, 3, 5])
+def test_open_rejects_a_log_with_a_missing_event(url, tmp_path, gone):
+    opt = stored(url)
+    for _ in range(4):
+        opt.ask()
+    change(tmp_path, f"DELETE FROM mercbo_events WHERE number = {gone}")
+    with pytest.raises(StateError, match=rf"run\.db: event {gone} of 5 is missing"):
+        Optimizer.open(url)
+
+
+@pytest.mark.parametrize("gone", [3, 4])
+def test_reader_rejects_a_missing_event_and_keeps_its_state(url, tmp_path, gone):
+    one, two = stored(url), Optimizer.open(url)
+    one.ask()
+    assert len(two.pending) == 1
+    one.ask(2)
+    one.ask()
+    change(tmp_path, f"DELETE FROM mercbo_events WHERE number = {gone}")
+    for call in (lambda: two.pending, two.ask):
+        with pytest.raises(StateError, match=f"event {gone} of 4 is missing"):
+            call()
+    assert two._state.number == 2
+
+
+def test_reader_rejects_a_store_that_was_restored_to_an_earlier_state(url, tmp_path):
+    opt = stored(url)
+    opt.ask()
+    change(tmp_path, "DELETE FROM mercbo_events WHERE number = 2")
+    change(tmp_path, "UPDATE mercbo_runs SET head = 1")
+    with pytest.raises(StateError, match="holds 1 events, but 2 were read before"):
+        opt.ask()
 
 
 def test_a_run_that_vanished_is_said(url, tmp_path):
@@ -107,6 +142,11 @@ def test_a_run_that_vanished_is_said(url, tmp_path):
         ("sqlite:///run.db?run=a&run=b", "not the name of a run"),
         ("sqlite:///run.db?timeout=soon", "timeout='soon' is not a number of seconds"),
         ("sqlite:///run.db?timeout=-1", "timeout='-1' is not a number of seconds"),
+        (
+            "postgresql://me:secret@host:port/runs",
+            r"'postgresql://me:\*\*\*@host:port/runs' is not",
+        ),
+        ("://me:secret@host/runs", r"'://me:\*\*\*@host/runs' is not a database URL"),
     ],
 )
 def test_what_is_no_address_is_refused(storage, message, tmp_path, monkeypatch):
@@ -126,6 +166,25 @@ def test_a_server_that_is_not_there_is_said_without_the_password():
     with pytest.raises(StateError, match="refused") as caught:
         stored("postgresql+psycopg://me:secret@127.0.0.1:1/runs")
     assert "secret" not in str(caught.value)
+
+
+def secret_of(url: str) -> str:
+    return f"{url}?password=secret"
+
+
+@pytest.mark.filterwarnings("ignore:Query string argument")
+def test_messages_mask_the_password(url):
+    """SQLite ignores an option of this name, but a message would show it all the same."""
+    space = Space(SPACE.variables, constraints=[Where(first_bit, name="odd")])
+    with pytest.warns(UserWarning, match="does not hold") as warned:
+        stored(secret_of(url), space)
+    with (
+        pytest.raises(StateError, match=r"open\('.*password=\*\*\*'\), choose") as caught,
+        pytest.warns(UserWarning, match="does not hold"),
+    ):
+        stored(secret_of(url), space)
+    said = [str(caught.value), *(str(warning.message) for warning in warned)]
+    assert not any("secret" in text for text in said)
 
 
 def test_a_missing_driver_and_a_missing_sqlalchemy_say_what_to_install(monkeypatch, url):

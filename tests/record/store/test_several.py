@@ -105,15 +105,15 @@ def test_who_always_comes_too_late_gets_a_point_in_the_end(url):
         return event
 
     held: list = []
-    turn = two._log.turn
+    begin = two._log.begin
     calls = []
 
     def watched(since):
         calls.append(since)
-        held.extend([1] * (len(calls) > 4))  # the fifth turn is the one that chooses inside
-        return turn(since)
+        held.extend([1] * (len(calls) > 4))  # the fifth transaction is the one that chooses inside
+        return begin(since)
 
-    two._choose, two._log.turn = chosen, watched
+    two._choose, two._log.begin = chosen, watched
     two.ask()
     assert len(calls) == 5
     assert len(set(asked_rows(url))) == len(asked_rows(url)) == 5
