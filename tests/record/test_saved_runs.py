@@ -1,7 +1,9 @@
 """Runs that earlier versions wrote (tests/data) read as what they were."""
 
 import pytest
-from support.saved_runs import FILES, STORES, expected, listed, opened, summary
+from support.saved_runs import FILES, STORES, address, expected, listed, needed, opened, summary
+
+from mercbo import Optimizer
 
 RUNS = [*listed(FILES), *listed(STORES)]
 NAMES = [f"{folder.parent.name}/{folder.name}/{name}" for folder, name in RUNS]
@@ -19,6 +21,22 @@ def test_run_of_an_earlier_version_is_read_as_it_was(folder, name, tmp_path):
         value = wanted["best"].pop("value")
         assert found["best"].pop("value") == pytest.approx(value, rel=ROUNDING)
     assert found == wanted
+
+
+@pytest.mark.filterwarnings("ignore:.*does not hold the predicate:UserWarning")
+@pytest.mark.parametrize(("folder", "name"), RUNS, ids=NAMES)
+def test_run_of_an_earlier_version_goes_on(folder, name, tmp_path):
+    opt = opened(folder, name, tmp_path)
+    points = opt.ask(2)
+    opt.tell(points, [0.25, None], notes=[{"well": "A1"}, None])
+    opt.save(tmp_path / "run.json")
+    loaded = Optimizer.load(tmp_path / "run.json", **needed(name))
+    assert loaded.to_dict() == opt.to_dict()
+    assert loaded.ask() == opt.ask()
+    if folder.parent == STORES:
+        assert Optimizer.open(address(name, tmp_path), **needed(name)).to_dict() == opt.to_dict()
+    noted = [record for record in loaded.records() if record.notes == {"well": "A1"}]
+    assert [(record.point, record.value) for record in noted] == [(points[0], 0.25)]
 
 
 def test_every_version_has_saved_runs():
