@@ -12,6 +12,17 @@ model's work is done before it. After a commit the events are on disk. `begin`, 
 that nobody exits, and with it the lock.
 
 `?run=NAME` at the end of a URL names one of several runs in a database; the default is "main".
+
+Each run has a version. A library reads runs of its own version and of older ones, and refuses newer
+ones, also if a newer library upgrades the run in the meantime. Reading changes nothing. The first
+write upgrades an older run: it changes the version of the run and no event, after a copy of the
+SQLite file was made (`backup.py`). Other databases have backups of their own: there a message of
+the logger says that mercbo made none.
+
+| version | events                                                                                 |
+|---------|----------------------------------------------------------------------------------------|
+| 1       | those of `events.py` without notes                                                     |
+| 2       | the same, and results may have notes; so events of version 1 are events of version 2   |
 """
 
 from __future__ import annotations
@@ -30,6 +41,7 @@ from urllib.parse import unquote_to_bytes
 
 from mercbo.errors import SettingError, StateError
 from mercbo.record import snapshot
+from mercbo.record.backup import copied
 from mercbo.record.events import Entry, Event, utc_now
 from mercbo.record.processes import this_process
 from mercbo.record.schema import anything, parsed, record, text, whole
@@ -49,7 +61,7 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 # Seconds to wait for another process's turn; `?timeout=` of a SQLite URL says otherwise.
 PATIENCE = 60
 # Seconds until what SQLite does not wait for is tried again.
@@ -123,9 +135,12 @@ class Store:
         self.name = shown if self.run == DEFAULT_RUN else f"{shown} run {self.run!r}"
         self._path = _file(self._address, url)
         self._id: int | None = None
-        # the connection that holds the write lock, and the number of the last event written by it
+        # the connection that holds the write lock, the number of the last event written by it, the
+        # version of the run, and the backup that was made
         self._writer: sql.Connection | None = None
         self._written = 0
+        self._version = VERSION
+        self._backup: Path | None = None
         # the same connection as the driver has it
         self._held: sql.PoolProxiedConnection | None = None
         self._connect()
@@ -297,7 +312,8 @@ class Store:
             connection = self._writer.execution_options(mercbo_writes=True)
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
-            self._written = self._row(connection, lock=True)["head"]
+            row = self._row(connection, lock=True)
+            self._written, self._version = row["head"], row["version"]
             return self._events(connection, since, self._written)
 
     def append(self, event: Event) -> None:
@@ -305,6 +321,7 @@ class Store:
         assert self._writer is not None
         assert self._id is not None
         with self._speaking():
+            self._upgrade(self._writer)
             self._written += 1
             head = sql.update(runs).where(runs.c.id == self._id).values(head=self._written)
             self._writer.execute(head)
@@ -316,7 +333,7 @@ class Store:
         assert self._writer is not None
         with self._speaking():
             self._writer.commit()
-            self._held = None
+            self._held = self._backup = None
             self._writer.close()
         self._writer = None
 
@@ -326,6 +343,26 @@ class Store:
         if held is not None and held.is_valid and os.getpid() == self._process:
             # An interrupt may leave SQLAlchemy's connection in any state: close the driver's one.
             held.invalidate()
+        if self._backup is not None:  # of an upgrade that did not happen
+            self._backup.unlink(missing_ok=True)
+            self._backup = None
+
+    def _upgrade(self, connection: sql.Connection) -> None:
+        """Raise the version of an older run in the present transaction, after a backup."""
+        if self._version == VERSION:
+            return
+        if self._path is None:
+            log.warning(
+                "%s: store version %d becomes %d without a backup by mercbo, and older versions of "
+                "mercbo do not open it any more", self.name, self._version, VERSION,
+            )  # fmt: skip
+        else:
+            self._backup = copied(self._path, f"v{self._version}", name=self.name)
+            log.info("%s: store version %d, before its upgrade to %d, is kept in %s", self.name,
+                     self._version, VERSION, self._backup)  # fmt: skip
+        newer = sql.update(runs).where(runs.c.id == self._id).values(version=VERSION)
+        connection.execute(newer)
+        self._version = VERSION
 
     def _row(self, connection: sql.Connection, *, lock: bool = False) -> dict[str, Any]:
         """Return the row of this run; `lock` makes other writers wait."""

@@ -63,8 +63,8 @@ def change(tmp_path, statement: str) -> None:
     ("statement", "message"),
     [
         (
-            "UPDATE mercbo_runs SET version = 2",
-            "written by a newer mercbo .store version 2, this one reads up to 1.*update",
+            "UPDATE mercbo_runs SET version = 3",
+            "written by a newer mercbo .store version 3, this one reads up to 2.*update",
         ),
         (
             """UPDATE mercbo_events SET body = replace(body, '"version":', '"version":9')""",
