@@ -29,9 +29,11 @@ from mercbo.domain.symmetry import (
 from mercbo.domain.variables import Binary, Categorical, Integer, Ordinal, Point
 from mercbo.errors import (
     BackendError,
+    ExecutorError,
     MercboError,
     NoneFound,
     NoResults,
+    NumericalError,
     PointError,
     ResultError,
     SettingError,
@@ -45,6 +47,7 @@ from mercbo.model import Model
 from mercbo.optimizer import Optimizer
 from mercbo.quadratic import Draw
 from mercbo.record.observations import Observation, Prediction, Record
+from mercbo.record.suggestions import Suggestion
 from mercbo.space import Space
 
 __version__ = "0.1.0"
@@ -60,6 +63,7 @@ __all__ = [
     "Draw",
     "Evaluation",
     "Exactly",
+    "ExecutorError",
     "Failure",
     "Flip",
     "Forbid",
@@ -70,6 +74,7 @@ __all__ = [
     "Model",
     "NoResults",
     "NoneFound",
+    "NumericalError",
     "Observation",
     "Optimizer",
     "Ordinal",
@@ -87,6 +92,7 @@ __all__ = [
     "SpaceError",
     "SpaceExhausted",
     "StateError",
+    "Suggestion",
     "Symmetry",
     "Tied",
     "Where",

@@ -19,7 +19,7 @@ import copy
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mercbo.domain.feasible import Feasible, mend
 from mercbo.domain.region import Region
 from mercbo.drawing.samples import Sample
 from mercbo.kernel import Kernel
-from mercbo.quadratic import Draw, is_wide
+from mercbo.quadratic import Draw
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ POOL, INCUMBENTS = 16, 5
 # microarray, log EI was 0.38 to 0.63 below the most that 60 descents found without these, and up to
 # 0.07 below it with them.)
 CLIMBS, SPRAYED = 6, 10
-# Random starts where the draw is of higher order, or has too many bits, and no backend can help.
+# Random starts if no backend is called: the draw has no BQM, or too many bits for the default one.
 RANDOM_STARTS = 32
 # Where everything around the minima has been seen: the best seen rows there whose neighbours are
 # looked at.
@@ -60,6 +60,24 @@ RELATIVE_GAIN = 1e-12
 MANY_LEVELS = 64
 # Rows of a table that are looked at together.
 CHUNK = 4096
+# Sources of a row, in the words of `record.suggestions.Suggestion`.
+BACKEND, ENUMERATION, LOCAL, RANDOM = "backend", "enumeration", "local search", "random search"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row that was chosen, and why."""
+
+    row: Rows  # (n,)
+    source: str
+    score: float | None = None  # lower is better; None without an acquisition function
+    acquisition: str | None = None  # its name
+    note: str = ""  # a fallback that was taken
+
+    @property
+    def value(self) -> float | None:
+        """The value of the acquisition function: larger is better."""
+        return None if self.score is None else -self.score
 
 
 def lowest_new(
@@ -74,7 +92,7 @@ def lowest_new(
     near: bool = False,
     pairs: bool = False,
     rng: np.random.Generator,
-) -> Rows | None:
+) -> Choice | None:
     """The unseen feasible row of lowest score; None where there is none left.
 
     `climbs` limits the descents to the starts of lowest score, where the score is costly; with
@@ -83,7 +101,8 @@ def lowest_new(
     """
     feasible = draw.feasible
     if feasible.listed is not None and is_short(feasible, len(seen)):
-        return best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
+        spare = best_spare(score, feasible, seen, len(feasible.listed), rng=rng)
+        return None if spare is None else Choice(spare.row, ENUMERATION, spare.value)
     found = minima_of(
         draw, score, kernel, sampler, incumbents, climbs=climbs, near=near, pairs=pairs, rng=rng
     )
@@ -98,6 +117,13 @@ class Minima:
     values: Floats  # (P,)
     around: Floats  # (P, L), as in `Moves`
     rng: np.random.Generator
+    by_backend: Mask  # (P,): whether the descent started at an answer of the backend
+    note: str = ""  # why there are no such starts
+
+    def source(self, which: int) -> str:
+        """The source of a minimum. Several descents may reach it; the backend's go first."""
+        same = (self.rows == self.rows[which]).all(axis=1)
+        return BACKEND if self.by_backend[same].any() else LOCAL
 
 
 def minima_of(
@@ -116,25 +142,35 @@ def minima_of(
     """The search of `lowest_new`, which knows nothing of what was seen; with `trust` it keeps
     within reach of the best point."""
     region = draw.feasible.region
-    pool, known = starts(draw, sampler, rng=rng), incumbents[:INCUMBENTS]
+    begun, known = starts(draw, sampler, rng=rng), incumbents[:INCUMBENTS]
+    pool = begun.rows
     if trust is not None:
         pool, known = trust.drawn_in(pool, rng=rng), known[trust.holds(known)]
         if not region.is_free:
             # between a feasible row and another is mostly none; there may be one beside
             pool = mend(region, pool, rng=rng)
             pool = pool[trust.holds(pool)]
-    begin = np.concatenate([pool, known])
-    begin = begin[first_of_each(begin)]
-    begin = begin if region.is_free else begin[region.allows(begin)]
+    begin, first = _once(np.concatenate([pool, known]))
+    by_backend = begun.by_backend & (first < len(pool))
+    if not region.is_free:
+        allowed = region.allows(begin)
+        begin, by_backend = begin[allowed], by_backend[allowed]
     if climbs is not None:
         if len(begin) > climbs:
-            begin = begin[np.argsort(score.path(begin), kind="stable")[:climbs]]
+            best = np.argsort(score.path(begin), kind="stable")[:climbs]
+            begin, by_backend = begin[best], by_backend[best]
         if near:
             around = near_starts(score, kernel, region, known, climbs, rng=rng)
-            begin = np.concatenate([begin, around])
-            begin = begin[first_of_each(begin)]
+            begin, first = _once(np.concatenate([begin, around]))
+            by_backend = np.append(by_backend, np.zeros(len(around), dtype=np.bool_))[first]
     moves = Moves(score, kernel, region, pairs=pairs, trust=trust)
-    return Minima(*moves.descend(begin), rng)
+    return Minima(*moves.descend(begin), rng, by_backend, begun.note)
+
+
+def _once(rows: Rows) -> tuple[Rows, Index]:
+    """Each row once, and where it is first met."""
+    first = first_of_each(rows)
+    return rows[first], first
 
 
 def near_starts(
@@ -174,20 +210,21 @@ def sprayed(rows: Rows, kernel: Kernel, count: int, *, rng: np.random.Generator)
 
 def lowest_of(
     found: Minima, score: Sample, kernel: Kernel, feasible: Feasible, seen: Collection[bytes]
-) -> Rows | None:
+) -> Choice | None:
     """The lowest of some minima and what is around them that is not in `seen`; where there is
     none, the lowest one more move away; the best of some others where all these were seen."""
     moves = Moves(score, kernel, feasible.region)
     chosen = moves.best_unseen(found.rows, found.values, found.around, seen)
     if chosen is not None:
-        return chosen
+        return Choice(chosen.row, found.source(chosen.which), chosen.value, note=found.note)
     log.debug("all points around the minima of a draw were seen; looking farther")
     rows = moves.lowest_around(found.rows, found.values, found.around, BEYOND)
     chosen = moves.best_unseen(rows, score.path(rows), moves.around(rows), seen)
     if chosen is not None:
-        return chosen
+        return Choice(chosen.row, LOCAL, chosen.value, note=found.note)
     most = SPARE if feasible.fair or feasible.listed is not None else RARE_SPARE
-    return best_spare(score, feasible, seen, most, rng=copy.deepcopy(found.rng))
+    spare = best_spare(score, feasible, seen, most, rng=copy.deepcopy(found.rng))
+    return None if spare is None else Choice(spare.row, RANDOM, spare.value, note=found.note)
 
 
 def is_short(feasible: Feasible, seen: int) -> bool:
@@ -207,27 +244,47 @@ def best_spare(
     most: int,
     *,
     rng: np.random.Generator,
-) -> Rows | None:
+) -> Unseen | None:
     """The lowest of up to `most` unseen feasible rows: all of them, where they are few."""
     spare = feasible.unseen(seen, most, rng=rng)
     if len(spare) == 0:
         return None
-    values = [score.path(spare[i : i + CHUNK]) for i in range(0, len(spare), CHUNK)]
-    return np.asarray(spare[int(np.concatenate(values).argmin())])
+    values = np.concatenate([score.path(spare[i : i + CHUNK]) for i in range(0, len(spare), CHUNK)])
+    lowest = int(values.argmin())
+    return Unseen(np.asarray(spare[lowest]), float(values[lowest]), lowest)
 
 
-def starts(draw: Draw, sampler: Any, *, rng: np.random.Generator) -> Rows:
-    """Distinct low feasible rows of the draw's acquisition problem, best first."""
-    exact = backend.is_exact(sampler)
-    if not draw.is_quadratic or (is_wide(draw.native) and not exact):
-        return draw.feasible.sample(RANDOM_STARTS, rng=rng)
-    rows = _answers(draw, sampler, exact=exact, rng=rng)
-    if draw.feasible.region.predicates:
-        rows = rows[draw.feasible.region.allows(rows)]
-    if len(rows) == 0:
-        log.debug("the backend gave nothing feasible; starting from random feasible points")
-        rows = draw.feasible.unseen((), POOL, rng=rng)
-    return rows[:POOL]
+class Unseen(NamedTuple):
+    """The lowest unseen row of some, its value, and which row it is or was next to."""
+
+    row: Rows
+    value: float
+    which: int
+
+
+class Starts(NamedTuple):
+    """Rows at which descents start, and whether the backend gave them; else why not."""
+
+    rows: Rows
+    by_backend: bool
+    note: str = ""
+
+
+def starts(draw: Draw, sampler: Any | None, *, rng: np.random.Generator) -> Starts:
+    """Distinct low feasible rows of the draw's acquisition problem, best first: the backend's, or
+    random ones without a backend or a problem that it can take."""
+    feasible = draw.feasible
+    if sampler is None or not draw.is_quadratic:
+        why = "the draw has no BQM" if sampler is not None else f"{draw.native.width:,} bits"
+        rows = feasible.sample(RANDOM_STARTS, rng=rng)
+        return Starts(rows, by_backend=False, note=f"backend not called: {why}")
+    rows = _answers(draw, sampler, exact=backend.is_exact(sampler), rng=rng)
+    if feasible.region.predicates:
+        rows = rows[feasible.region.allows(rows)]
+    if len(rows) > 0:
+        return Starts(rows[:POOL], by_backend=True)
+    rows = feasible.unseen((), POOL, rng=rng)
+    return Starts(rows, by_backend=False, note="backend gave no feasible point")
 
 
 def _answers(draw: Draw, sampler: Any, *, exact: bool, rng: np.random.Generator) -> Rows:
@@ -396,7 +453,7 @@ class Moves:
 
     def best_unseen(
         self, rows: Rows, values: Floats, around: Floats, seen: Collection[bytes]
-    ) -> Rows | None:
+    ) -> Unseen | None:
         """The lowest of the minima and what is around them that is not in `seen`."""
         table = np.column_stack([values, around])  # (P, 1 + L); column 0 is the minimum itself
         chosen, lowest = None, np.inf
@@ -408,16 +465,18 @@ class Moves:
             if column:
                 row = self.moved(row[np.newaxis], np.array([column - 1]))[0]
             if key(row) not in seen and self._allowed(row[np.newaxis])[0]:
-                chosen, lowest = row, float(table[which, column])
+                lowest = float(table[which, column])
+                chosen = Unseen(row, lowest, which)
                 break
         if len(self.region.limits) == 0:
             return chosen
         # where constraints bind, what is around a seen minimum is two moves away
         known = [i for i in np.argsort(values, kind="stable")[:PAIRED] if values[i] < lowest]
-        for pairs in self.pairs(rows[known]) if known else []:
+        for which, pairs in zip(known, self.pairs(rows[known]), strict=True) if known else []:
             found = self._first_of(pairs, lowest, seen)
             if found is not None:
-                lowest, chosen = found
+                lowest, row = found
+                chosen = Unseen(row, lowest, which)
         return chosen
 
 

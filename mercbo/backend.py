@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import dimod
 
 GROUP = "mercbo.backends"
+# The backend of an optimizer that is given none.
+DEFAULT = "graph-cut"
 # dwave-samplers refuses seeds of 2**31 and more.
 SEED_LIMIT = 2**31
 

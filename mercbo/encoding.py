@@ -13,6 +13,9 @@ Variables that look alike (same graph, size and encoding) form a `Block`, so tha
 hundred variables is one array operation and not a hundred. A variable of the model that carries
 its own beta is called a *factor*: most variables are one factor; a binary-encoded one has a
 factor per bit.
+
+Variables of one kind with the same set of values are *alike*. They share one order of the values,
+the order of the first of them, whatever order each of them declares: `shared_orders`.
 """
 
 from __future__ import annotations
@@ -112,10 +115,18 @@ class Encoding:
             new = _labels(name, variable.values, code)
             columns.append(list(range(len(labels), len(labels) + len(new))))
             labels += new
+        self.native = native
         self.names = tuple(space.variables)
-        self.values = tuple(variable.values for variable in space.variables.values())
-        # (variables,): the same number where variables have the same values
-        self.alike = _alike(space.variables.values())
+        orders = shared_orders(space.variables.values())
+        # (variables,): the same number for variables that are alike
+        self.alike: Index = np.array([number for number, _ in orders], dtype=np.intp)
+        # the values of each variable in the shared order
+        self.values = tuple(values for _, values in orders)
+        # (k,) per variable: the place of each declared value in the shared order
+        self.ranks = tuple(
+            _ranks(variable.values, values)
+            for variable, values in zip(space.variables.values(), self.values, strict=True)
+        )
         self.labels = tuple(labels)
         self.variables = len(columns)
         self.blocks = tuple(
@@ -167,9 +178,43 @@ class Encoding:
         return rows, valid
 
 
-def _alike(variables: Iterable[Variable]) -> Index:
-    known: dict[tuple[type[Variable], tuple[Value, ...]], int] = {}
-    return np.array([known.setdefault((type(v), v.values), len(known)) for v in variables], np.intp)
+Values: TypeAlias = tuple[Value, ...]
+
+
+def shared_orders(variables: Iterable[Variable]) -> list[tuple[int, Values]]:
+    """The group of like variables that each variable belongs to, and the group's order of values.
+
+    A variable joins a group only if the model stays the same in the group's order. A one-hot or
+    two-valued variable joins in any order. An ordered variable joins in the same or the reversed
+    order. A binary-encoded variable joins in the same order: its bits come from the order.
+    """
+    groups: dict[tuple[type[Variable], frozenset[Value]], list[tuple[int, Values]]] = {}
+    found, count = [], 0
+    for variable in variables:
+        like = groups.setdefault((type(variable), frozenset(variable.values)), [])
+        own = next((group for group in like if _is_same_model(variable, group[1])), None)
+        if own is None:
+            own = count, variable.values
+            like.append(own)
+            count += 1
+        found.append(own)
+    return found
+
+
+def _is_same_model(variable: Variable, order: Values) -> bool:
+    """True if the model of a variable stays the same in another order of its values."""
+    if variable.size > 2 and variable.encoding == "binary":
+        return order == variable.values
+    if variable.size > 2 and variable.graph == "path":
+        return order in (variable.values, variable.values[::-1])
+    return True
+
+
+def _ranks(values: Values, order: Values) -> Index:
+    if values == order:
+        return np.arange(len(values))
+    place = {value: i for i, value in enumerate(order)}
+    return np.array([place[value] for value in values], dtype=np.intp)
 
 
 def _labels(name: str, values: tuple[Value, ...], code: Code) -> list[Label]:

@@ -9,6 +9,8 @@
     ├── SpaceExhausted                 fewer unseen points are left than were asked for
     │   └── NoneFound (SpaceError)     the same as far as a long search can tell
     ├── BackendError                   a solver that is missing, refuses, or gave nothing usable
+    ├── NumericalError                 a covariance matrix that cannot be factored
+    ├── ExecutorError                  an executor that is shut down, broken or closed
     └── StateError                     a saved run that cannot be read
 
 A call that raises one of these has changed nothing.
@@ -17,6 +19,7 @@ A call that raises one of these has changed nothing.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from numbers import Integral
 
@@ -63,6 +66,15 @@ class BackendError(MercboError):
     example), or that answered with nothing usable."""
 
 
+class NumericalError(MercboError, ArithmeticError):
+    """A covariance matrix that is not positive definite, even with jitter on its diagonal."""
+
+
+class ExecutorError(MercboError):
+    """An executor that takes no evaluations: it is shut down, its workers died, its cluster is
+    closed, or it cannot send the objective."""
+
+
 class StateError(MercboError):
     """A saved run that cannot be read: cut short, of a newer version, or not a run at all."""
 
@@ -72,14 +84,44 @@ def choose(option: str, came: object, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(came, str) and came in known:
         return came
-    raise SettingError(f"{option}={came!r} is not one of {known}{hint(came, known)}")
+    raise SettingError(f"{option}={quoted(came)} is not one of {known}{hint(came, known)}")
 
 
 def whole(option: str, came: object, *, least: int = 1) -> int:
     """`came` as an int, else a `SettingError`; NumPy's integers are whole numbers, booleans not."""
     if isinstance(came, bool) or not isinstance(came, Integral) or came < least:
-        raise SettingError(f"{option}={came!r} is not a whole number of at least {least}")
+        raise SettingError(f"{option}={quoted(came)} is not a whole number of at least {least}")
     return int(came)
+
+
+# Characters of a value that a message quotes, and digits of a number at either end.
+MOST_QUOTED, END_DIGITS = 200, 12
+
+
+def quoted(value: object) -> str:
+    """`repr(value)` for a message: long values are cut, and a huge integer is given by its first
+    and last digits, since Python refuses to write out more than 4,300.
+
+    >>> quoted("DMSO"), quoted(10**500)
+    ("'DMSO'", '100000000000...000000000000 (501 digits)')
+    """
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return _huge(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a container of a huge integer
+        return f"a {type(value).__name__} of integers with thousands of digits"
+    return (
+        text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}... ({len(text):,} characters)"
+    )
+
+
+def _huge(value: int) -> str:
+    size = abs(value)
+    digits = int(size.bit_length() * math.log10(2)) + 1
+    digits -= size < 10 ** (digits - 1)
+    first, last = size // 10 ** (digits - END_DIGITS), size % 10**END_DIGITS
+    return f"{'-' * (value < 0)}{first}...{last:0{END_DIGITS}} ({digits:,} digits)"
 
 
 def hint(came: object, known: Iterable[object]) -> str:
@@ -88,5 +130,6 @@ def hint(came: object, known: Iterable[object]) -> str:
     shown: dict[str, object] = {}
     for each in known:
         shown.setdefault(str(each).casefold(), each)
-    close = difflib.get_close_matches(str(came).casefold(), list(shown), n=1)
+    text = came if isinstance(came, str) else quoted(came)
+    close = difflib.get_close_matches(text.casefold(), list(shown), n=1)
     return f"; did you mean {shown[close[0]]!r}?" if close else ""

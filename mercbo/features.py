@@ -14,6 +14,7 @@ variable (paper, eqs. 13 to 16).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,7 +28,7 @@ from mercbo.kernels.interactions import Stated, between_variables
 
 def single(kernel: Kernel, w: Floats, rows: Rows) -> Floats:
     """F (N, D): the weighted features of one factor each."""
-    out = np.zeros((len(rows), kernel.features))
+    out, rows = np.zeros((len(rows), kernel.features)), kernel.ranked(rows)
     for part in kernel.parts:
         out[:, part.features] = part.psi[rows[:, part.variables]]
     return out * np.sqrt(w)
@@ -37,7 +38,7 @@ def single_of_hot(kernel: Kernel, w: Floats, hot: Floats) -> Floats:
     """F (N, D) of one-hot rows (N, L)."""
     out = np.zeros((len(hot), kernel.features))
     for part in kernel.parts:
-        out[:, part.features] = hot[:, part.levels] @ part.psi
+        out[:, part.features] = hot[:, part.ordered] @ part.psi
     return out * np.sqrt(w)
 
 
@@ -56,7 +57,8 @@ def mercer(singles: Floats, factor_of: Index, order: int) -> Floats:
 # Descent on a draw of order 3 or more asks for the same few again and again.
 @lru_cache(maxsize=8)
 def mercer_steps(factor_of: tuple[int, ...], order: int) -> list[tuple[Index, Index]]:
-    """For m = 1..order: which terms of m - 1 features go on, and by which feature.
+    """For m = 1..order: which terms of m - 1 features go on, and by which feature. No term has
+    more features than there are factors.
 
     >>> [len(short) for short, _ in mercer_steps(tuple(range(200)), 2)]
     [200, 19900]
@@ -64,7 +66,7 @@ def mercer_steps(factor_of: tuple[int, ...], order: int) -> list[tuple[Index, In
     factors = np.array(factor_of, dtype=np.intp)
     last = np.full(1, -1)  # the factor of the last feature of each term
     steps = []
-    for _ in range(order):
+    for _ in range(_highest(factor_of, order)):
         short, added = np.nonzero(factors[np.newaxis, :] > last[:, np.newaxis])
         steps.append((short, added))
         last = factors[added]
@@ -89,11 +91,17 @@ def term_count(factor_of: Index, order: int) -> int:
     >>> term_count(np.arange(200), 3)
     1333501
     """
+    order = _highest(factor_of.tolist(), order)
     counts = [1] + [0] * order
     for features in np.bincount(factor_of).tolist():
         for m in range(order, 0, -1):
             counts[m] += features * counts[m - 1]
     return sum(counts)
+
+
+def _highest(factor_of: Sequence[int], order: int) -> int:
+    """The highest order up to `order` that has terms: they multiply different factors."""
+    return min(order, len(set(factor_of)))
 
 
 def between_factors(factor_of: Index) -> Mask:
@@ -200,11 +208,12 @@ def affine(kernel: Kernel, w: Floats, encoding: Encoding) -> tuple[Floats, Float
     for part, block in zip(kernel.parts, encoding.blocks, strict=True):
         if block.code == "none":
             continue
+        psi = part.own_psi
         if block.code == "one-hot":
-            steps = part.psi
+            steps = psi
         else:  # the codeword of zero bits, and what each bit alone adds to it
-            origin[part.features] = part.psi[0]
-            steps = part.psi[1 << np.arange(block.columns.shape[1])] - part.psi[0]
+            origin[part.features] = psi[..., 0, :]
+            steps = psi[..., 1 << np.arange(block.columns.shape[1]), :] - psi[..., :1, :]
         slope[block.columns[:, :, np.newaxis], part.features[:, np.newaxis, :]] = steps
     root = np.sqrt(w)
     return origin * root, slope * root

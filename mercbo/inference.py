@@ -36,6 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, sum_of
+from mercbo.errors import NumericalError
 from mercbo.fitting.warp import IDENTITY, Warp
 from mercbo.kernel import Kernel
 from mercbo.kernels.motifs import Motifs, MotifTerm
@@ -379,7 +380,7 @@ def climb(
             bounds=bounds,
             options={"maxiter": iterations, "maxcor": 20},
         )
-    except np.linalg.LinAlgError as error:
+    except NumericalError as error:
         log.warning("a hyper-parameter fit broke down: %s", error)
         return -np.inf, start
     return -float(found.fun), np.asarray(found.x)
@@ -431,7 +432,7 @@ def fit_map(data: Data, previous: Fit | None) -> Fit:
 
 def screened(data: Data, known: Sequence[Floats]) -> Floats:
     """The best of some states and of those that short climbs from fresh starts reach."""
-    tried = [(log_density(data, z)[0], z) for z in known]
+    tried = [(_attempted(log_density, data, z)[0], z) for z in known]
     tried += [climb(data, start, SCREENING) for start in cold_starts(data.kernel)]
     return max(tried, key=lambda pair: pair[0])[1]
 
@@ -516,13 +517,16 @@ def sampled(
     data = data.for_fitting().compact
     bounds, density = chart.bounds(data.kernel), chart.density
     z = np.clip(chart.pack(data.kernel, best.hypers[0]), *bounds.T)
-    state = density(data, z)
+    state = _attempted(density, data, z)
+    if not np.isfinite(state[0]):
+        log.warning("hyper-parameters are not sampled: the chain cannot start at the fit")
+        return best
     first_step = step = float(HMC_FIRST_STEP * len(z) ** -0.25)
     if previous is not None and previous.step is not None:
         step = previous.step
     if kept:
         last = np.clip(chart.pack(data.kernel, kept[-1]), *bounds.T)
-        reached = density(data, last)
+        reached = _attempted(density, data, last)
         if state[0] - reached[0] > len(z) + ASTRAY:
             log.debug("a chain is %.0f below the fit; starting anew", state[0] - reached[0])
             kept, step = [], first_step
@@ -537,6 +541,14 @@ def sampled(
         kept.append(chart.unpack(data.kernel, z, state[2]))
     # The MAP comes first: it is where the next fit starts from.
     return replace(best, hypers=(best.hypers[0], *kept[-HMC_SAMPLES:]), step=step)
+
+
+def _attempted(density: Density, data: Data, z: Floats) -> Level:
+    """The density at z, zero if the covariance matrix cannot be factored."""
+    try:
+        return density(data, z)
+    except NumericalError:
+        return -np.inf, np.zeros_like(z), 0.0
 
 
 def reflected(z: Floats, momentum: Floats, bounds: Floats) -> tuple[Floats, Floats]:
@@ -573,7 +585,7 @@ def hmc_step(
             reached = density(data, new)
             gradient = reached[1]
             momentum = momentum + 0.5 * step * gradient
-    except np.linalg.LinAlgError:
+    except NumericalError:
         return z, state, 0.0
     gained = reached[0] - 0.5 * momentum @ momentum - energy
     chance = float(np.exp(np.minimum(gained, 0.0)))

@@ -23,10 +23,12 @@ w_1 = tanh(c/2), which agrees at k = 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -43,6 +45,23 @@ LONG_PATH = 64
 SHORT_PATH = 32
 # Newton's identities subtract large powers; above this order they lose too many digits.
 NEWTON_ORDER = 4
+
+
+Made = TypeVar("Made")
+
+
+def once_per_kernel(make: Callable[[Kernel], Made]) -> Callable[[Kernel], Made]:
+    """A function of a kernel that remembers its value as long as the kernel lives. The value must
+    not refer to the kernel."""
+    known: WeakKeyDictionary[Kernel, Made] = WeakKeyDictionary()
+
+    @wraps(make)
+    def made(kernel: Kernel) -> Made:
+        if kernel not in known:
+            known[kernel] = make(kernel)
+        return known[kernel]
+
+    return made
 
 
 def spectrum(graph: str, size: int) -> tuple[Floats, Floats]:
@@ -72,6 +91,10 @@ class Part:
     | psi       | value of each feature at each value of the variable   | (k, d)    |
     | owner     | which of the variable's factors a feature belongs to  | (d,)      |
     | places    | where each value stands among those of its graph      | (k,)      |
+    | rank      | row of psi of each declared value; None: as declared  | (v, k)    |
+
+    Like variables have one psi: the same feature has the same value at the same value of each of
+    them, whatever order they declare (`encoding.shared_orders`).
     """
 
     graph: str
@@ -84,6 +107,19 @@ class Part:
     psi: Floats
     owner: Index
     places: Index
+    rank: Index | None = None
+
+    @cached_property
+    def own_psi(self) -> Floats:
+        """psi at the declared values: (v, k, d), or (k, d) for all variables."""
+        return self.psi if self.rank is None else self.psi[self.rank]
+
+    @property
+    def ordered(self) -> Index:
+        """(v, k): the levels in the shared order of values, that of the rows of psi."""
+        if self.rank is None:
+            return self.levels
+        return np.take_along_axis(self.levels, np.argsort(self.rank, axis=1), axis=1)
 
     @property
     def is_long(self) -> bool:
@@ -142,6 +178,7 @@ class Kernel:
                     psi=psi,
                     owner=owner,
                     places=np.arange(k),
+                    rank=_rank([encoding.ranks[i] for i in block.variables]),
                 )
             )
             n, levels, features = n + v * f, levels + v * k, features + v * d
@@ -170,12 +207,27 @@ class Kernel:
                 self.slowest[part.factors] = part.lam[0]
 
     def _name_levels(self) -> None:
-        """What each level stands for, (L,)."""
+        """Set three arrays (L,): the variable of each level, its value in the declared order, and
+        its value in the order that like variables share."""
         self.level_variable = np.zeros(self.levels, dtype=np.intp)
         self.level_value = np.zeros(self.levels, dtype=np.int64)
+        self.level_rank = np.zeros(self.levels, dtype=np.int64)
         for part in self.parts:
             self.level_variable[part.levels] = part.variables[:, np.newaxis]
             self.level_value[part.levels] = np.arange(part.size)
+            self.level_rank[part.ordered] = np.arange(part.size)
+
+    def ranked(self, rows: Rows) -> Rows:
+        """Rows with each value's place in the order that like variables share: equal entries of
+        like variables are equal values."""
+        if all(part.rank is None for part in self.parts):
+            return rows
+        rows = rows.copy()
+        for part in self.parts:
+            if part.rank is not None:
+                own = rows[:, part.variables]
+                rows[:, part.variables] = part.rank[np.arange(len(part.variables)), own]
+        return rows
 
     def rougher(self, power: float) -> Kernel:
         """The kernel with exp(-beta L^power) for every path, `power` from 0 to 1, L its Laplacian.
@@ -198,21 +250,25 @@ class Kernel:
 
     def compact(self, rows: Rows) -> tuple[Kernel, Rows]:
         """The kernel on those values of long paths that some rows have, and the rows with each
-        value's number among these. Betas and contrasts mean what they did; a table of all pairs
-        of 500 values would be mostly for nothing where 20 of them are looked up."""
+        value's number among these values, in the shared order.
+
+        Betas and contrasts keep their meaning. A table of all pairs of 500 values would be wasted
+        on 20 of them."""
         if not any(part.is_long for part in self.parts):
             return self, rows
-        other, rows = copy(self), rows.copy()
+        other, ranked, rows = copy(self), self.ranked(rows), rows.copy()
         parts, other.levels = [], 0
         for part in self.parts:
             size, psi, places = part.size, part.psi, part.places
             if part.is_long:
                 # two values at least: with one, it would be no variable
-                used = np.union1d([0, 1], rows[:, part.variables])
-                rows[:, part.variables] = np.searchsorted(used, rows[:, part.variables])
+                own = ranked[:, part.variables]
+                used = np.union1d([0, 1], own)
+                rows[:, part.variables] = np.searchsorted(used, own)
                 size, psi, places = len(used), psi[used], places[used]
             levels = other.levels + np.arange(len(part.variables) * size).reshape(-1, size)
-            parts.append(replace(part, size=size, psi=psi, levels=levels, places=places))
+            rank = None if part.is_long else part.rank
+            parts.append(replace(part, size=size, psi=psi, levels=levels, places=places, rank=rank))
             other.levels += levels.size
         other.parts = tuple(parts)
         other._name_levels()
@@ -420,6 +476,13 @@ class Kernel:
             # (v, k, N) @ (v, N, k)
             out[part.factors] = np.einsum("vab,vfab->vf", left @ right, gradient)
         return out
+
+
+def _rank(ranks: Sequence[Index]) -> Index | None:
+    """The ranks of some variables as one array (v, k); None if all are in the shared order."""
+    if all((rank == np.arange(len(rank))).all() for rank in ranks):
+        return None
+    return np.stack(ranks)
 
 
 def _block_spectrum(block: Block) -> tuple[Floats, Floats, Index]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.errors import NumericalError
 from mercbo.locking import Synchronized
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Factor:
     """A lower Cholesky factor of a symmetric positive definite matrix."""
 
     lower: Floats
+    jitter: float = 0.0  # added to the diagonal of the matrix, relative to its mean
 
     @property
     def _packed(self) -> tuple[Floats, bool]:
@@ -158,7 +160,8 @@ class Factor:
 
 
 def cholesky(matrix: Floats) -> Factor:
-    """Factor `matrix`, with as little jitter on its diagonal as it takes."""
+    """Factor `matrix`, with as little jitter on its diagonal as it takes; raise a `NumericalError`
+    if the largest jitter is not enough."""
     if len(matrix) == 0:
         return Factor(matrix)
     from scipy.linalg import lapack
@@ -170,10 +173,11 @@ def cholesky(matrix: Floats) -> Factor:
         if info == 0:
             if jitter:
                 log.debug("a %d x %d matrix took jitter %g", *matrix.shape, jitter)
-            return Factor(lower)
-    raise np.linalg.LinAlgError(
-        f"a {len(matrix)} x {len(matrix)} covariance is not positive definite "
-        f"(mean diagonal {scale:g})"
+            return Factor(lower, jitter)
+    raise NumericalError(
+        f"the covariance matrix of {len(matrix)} points is not positive definite (mean diagonal "
+        f"{scale:g}, largest jitter tried {JITTERS[-1]:g} of it); tell the standard deviation of "
+        "the results (std=...), or use Model(inference='map')"
     )
 
 

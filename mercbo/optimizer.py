@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mercbo import backend as backends
+from mercbo.acquisition import Choice
 from mercbo.arrays import Rows
-from mercbo.asking.choice import Asking
+from mercbo.asking.choice import Asking, described
 from mercbo.asking.design import diversity
 from mercbo.asking.failures import Always, Works
 from mercbo.asking.scores import ACQUISITIONS
@@ -39,7 +40,7 @@ from mercbo.linalg import Factors, threads_for
 from mercbo.locking import Synchronized, synchronized
 from mercbo.loop.executors import as_pool
 from mercbo.model import Model
-from mercbo.quadratic import Draw
+from mercbo.quadratic import Draw, is_wide
 from mercbo.record import refusals, snapshot
 from mercbo.record.events import Entry, Event, Log, Nowhere, State, Taken
 from mercbo.record.fits import fit_schema
@@ -56,6 +57,7 @@ from mercbo.record.observations import (
 )
 from mercbo.record.results import read_bounds, read_errors, read_notes, read_values
 from mercbo.record.streams import Streams
+from mercbo.record.suggestions import Suggestions
 from mercbo.record.transaction import Transaction
 from mercbo.space import Predicates, Space, is_single
 
@@ -79,7 +81,9 @@ class Optimizer(Synchronized):
         "minimize" or "maximize".
     backend
         Who solves the acquisition problems: a name ("graph-cut", "annealing", any registered
-        by the entry-point group ``mercbo.backends``) or any dimod sampler.
+        by the entry-point group ``mercbo.backends``) or any dimod sampler. By default "graph-cut",
+        which is not called for problems of more than 1,500 bits. A backend that is passed here is
+        called for every problem that has a BQM; a warning says if there is none.
     model
         The statistical choices; `Model.paper()` for the paper's.
     acquisition
@@ -121,7 +125,7 @@ class Optimizer(Synchronized):
         space: Space,
         *,
         direction: str = "minimize",
-        backend: object = "graph-cut",
+        backend: object = None,
         model: Model | None = None,
         acquisition: str = "auto",
         repeats: str = "never",
@@ -133,16 +137,22 @@ class Optimizer(Synchronized):
         refusals.check_kinds(space, model)
         self.space = space
         self.direction = choose("direction", direction, ["minimize", "maximize"])
-        self.backend = backend
+        self.backend = backends.DEFAULT if backend is None else backend
         self.model = model or Model()
         self.acquisition = choose("acquisition", acquisition, ACQUISITIONS)
         self.repeats = choose("repeats", repeats, ["never", "allow"])
         self.n_initial = refusals.initial(n_initial, space)
         self.target_bounds = read_bounds(target_bounds)
         refusals.check_together(space, self.model)
-        self._sampler = backends.resolve(backend)
+        self._sampler = backends.resolve(self.backend)
+        self._backend_given = backend is not None
+        if self._backend_given:
+            refusals.warn_of_unused(space, self.model, self.backend)
         self._streams = Streams.of(seed)
         self._state = State(History.empty(len(space)))
+        # What the last ask chose and by which model, and the same of the ask that is under way.
+        self._suggested: tuple[list[Choice], Surrogate | None] = ([], None)
+        self._considered: tuple[list[Choice], Surrogate | None] = ([], None)
         self._log: Log = Nowhere()
         self._transaction: Transaction | None = None
         self._forget_models()
@@ -436,6 +446,7 @@ class Optimizer(Synchronized):
             options["pool"] = as_pool(executor)
         self._catch_up()
         points = self.space.points(self._claim(lambda: self._choose(count, fixed, **options)))
+        self._suggested = self._considered
         if as_frame:
             return to_frame(self.space, points)  # type: ignore[no-any-return]
         return points[0] if k is None else points
@@ -471,11 +482,12 @@ class Optimizer(Synchronized):
         if left < count:
             raise refused(asking.distinct(feasible, left))
         with threads_for(len(self._history)):
-            chosen = asking.choose(self._state.asked, count, feasible, **options)
-        if len(chosen) < count:
-            raise refused(len(chosen), diversity=options.get("diversity", 1))
-        surrogate = self._known_surrogate()
-        if surrogate is None or not asking.modelled(chosen):
+            choices = asking.choose(self._state.asked, count, feasible, **options)
+        if len(choices) < count:
+            raise refused(len(choices), diversity=options.get("diversity", 1))
+        chosen, surrogate = np.array([choice.row for choice in choices]), self._known_surrogate()
+        self._considered = choices, surrogate
+        if surrogate is None or choices[-1].acquisition is None:
             return Event("ask", chosen, fresh=self._state.fresh)
         new = None if surrogate.fit is self._state.committed else surrogate.fit
         return Event("ask", chosen, fit=new, fresh=True)
@@ -498,6 +510,15 @@ class Optimizer(Synchronized):
             works = learn_works(Kernel(self._encoding), history.rows, history.stack(history.failed))
             known = self._failures = (history.rows, history.failed, works)
         return known[2]
+
+    @property
+    @synchronized
+    def last_suggestions(self) -> Suggestions:
+        """Why the last `ask` suggested its points: one `Suggestion` each, in their order. Empty
+        before the first `ask`; not kept in files. ``.to_frame()`` makes a DataFrame."""
+        choices, surrogate = self._suggested
+        with threads_for(len(self._history)):  # predictions are made here, ask is not to wait
+            return Suggestions(self.space, described(self.space, choices, surrogate))
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -531,9 +552,7 @@ class Optimizer(Synchronized):
         refusals.need_results(self._history, "nothing can be predicted")
         rows = self.space.rows(points)
         with threads_for(len(self._history)):
-            surrogate = self._model_of_now()
-            mean, std = surrogate.predict(rows)
-        return Prediction(surrogate.units.value(mean), surrogate.units.deviation(std))
+            return self._model_of_now().prediction(rows)
 
     @synchronized
     def explain(self, point: object = None, *, level: float = 0.95) -> Explanation:
@@ -578,8 +597,10 @@ class Optimizer(Synchronized):
 
     @property
     def _tools(self) -> Tools:
+        called = self._backend_given or not is_wide(self._native)
         return Tools(
-            self.space, self._encoding, self._native, self._kernel, self._sampler, self.model,
+            self.space, self._encoding, self._native, self._kernel,
+            self._sampler if called else None, self.model,
             self.acquisition, self._sign, self.n_initial, repeats=self.repeats == "allow",
         )  # fmt: skip
 
@@ -604,8 +625,8 @@ class Optimizer(Synchronized):
         self._catch_up()
         return snapshot.described(
             self.space, self._state, direction=self.direction, backend=self.backend,
-            model=self.model, acquisition=self.acquisition, repeats=self.repeats,
-            n_initial=self.n_initial, target_bounds=self.target_bounds,
+            backend_given=self._backend_given, model=self.model, acquisition=self.acquisition,
+            repeats=self.repeats, n_initial=self.n_initial, target_bounds=self.target_bounds,
             entropy=self._streams.entropy,
         )  # fmt: skip
 

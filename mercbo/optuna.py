@@ -126,7 +126,7 @@ class MercboSampler(optuna.samplers.BaseSampler):
         independent_sampler: optuna.samplers.BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         acquisition: str = "auto",
-        backend: object = "graph-cut",
+        backend: object = None,
         model: Model | None = None,
     ) -> None:
         if float_levels is not None and not 2 <= float_levels <= MOST_LEVELS:

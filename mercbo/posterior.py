@@ -185,6 +185,11 @@ class Posterior:
 
         return self._factor("above", left_out)
 
+    @property
+    def jitter(self) -> float:
+        """Jitter on the diagonal of Sigma, relative to its mean."""
+        return self._sigma.jitter
+
     def _eta(self, white: Floats) -> Floats:
         """eta of each draw, (N, draws), from its white noise."""
         if self.model.posterior == "truncated":

@@ -137,7 +137,7 @@ class MercboSearchCV(BaseSearchCV):
         "n_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "batch": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "constraints": ["array-like"],
-        "backend": [str, HasMethods(["sample"]), HasMethods(["sample_cqm"])],
+        "backend": [str, HasMethods(["sample"]), HasMethods(["sample_cqm"]), None],
         "model": [Model, None],
         "random_state": ["random_state"],
     }
@@ -150,7 +150,7 @@ class MercboSearchCV(BaseSearchCV):
         n_iter: int = 10,
         batch: int | None = None,
         constraints: Sequence[Any] = (),
-        backend: Any = "graph-cut",
+        backend: Any = None,
         model: Model | None = None,
         scoring: Any = None,
         n_jobs: int | None = None,

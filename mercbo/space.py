@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +30,7 @@ from mercbo.domain.variables import (
     Point,
     Value,
     Variable,
+    ordered,
     plain,
     points_of,
     variable_from_dict,
@@ -84,7 +85,9 @@ class Space:
                 )
         self.variables: Mapping[str, Variable] = MappingProxyType(dict(variables))
         self.constraints = _checked_constraints(constraints)
-        self.region = Region.of(self.variables, self.constraints, _table)
+        self.region = region = Region.of(self.variables, self.constraints, _table)
+        # functools locks its cache: optimizers in several threads may share a space
+        self._fixed = lru_cache(REMEMBERED)(lambda levels: Feasible(region.fixed(levels)))
         _check_solvable(self.feasible)
         self.symmetries = checked_symmetries(symmetries)
         self.group = Group(self.variables, self.symmetries)
@@ -109,8 +112,9 @@ class Space:
         """The space of a finite list of designs, such as a catalogue: only these are suggested.
 
         `rows` is a list of dicts with the same names, or a DataFrame. A column of numbers becomes
-        an `Ordinal` variable of its sorted values, any other a `Categorical` one; `variables` says
-        otherwise for the columns that it names.
+        an `Ordinal` variable of its sorted values, any other a `Categorical` one, sorted as well,
+        so that columns of the same letters list them alike; `variables` says otherwise for the
+        columns that it names.
 
         >>> space = Space.table([{"metal": "Pd", "mol": 5}, {"metal": "Ni", "mol": 10}])
         >>> space.size, space.variables["mol"]
@@ -156,16 +160,7 @@ class Space:
 
     def fixed(self, levels: Sequence[int]) -> Feasible:
         """The rows that may be suggested with some levels fixed."""
-        key = tuple(sorted(levels))
-        if key not in self._fixed:
-            while len(self._fixed) >= REMEMBERED:
-                self._fixed.pop(next(iter(self._fixed)))
-            self._fixed[key] = Feasible(self.region.fixed(levels))
-        return self._fixed[key]
-
-    @cached_property
-    def _fixed(self) -> dict[tuple[int, ...], Feasible]:
-        return {}
+        return self._fixed(tuple(sorted(levels)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -523,7 +518,7 @@ def _column_variable(name: str, cells: Sequence[Value]) -> Variable:
     try:
         if all(isinstance(c, (int, float)) and not isinstance(c, bool) for c in cells):
             return Ordinal(sorted(set(cells)))  # type: ignore[type-var]
-        return Categorical(list(dict.fromkeys(cells)))
+        return Categorical(ordered(cells))
     except SpaceError as error:
         raise SpaceError(f"{name!r}: {error}") from None
 

@@ -75,11 +75,13 @@ def test_best_unseen_is_the_lowest_that_is_new(mixed: Space) -> None:
     seen: set[bytes] = set()
     previous = -np.inf
     for _ in range(20):
-        row = moves.best_unseen(rows, values, around, seen)
-        assert row is not None
-        value = float(sample.path(row[np.newaxis])[0])
+        found = moves.best_unseen(rows, values, around, seen)
+        assert found is not None
+        value = float(sample.path(found.row[np.newaxis])[0])
+        assert value == pytest.approx(found.value)
+        assert (found.row != rows[found.which]).sum() <= 1
         assert value >= previous - 1e-9
-        seen.update(keys(row[np.newaxis]))
+        seen.update(keys(found.row[np.newaxis]))
         previous = value
 
 
@@ -97,14 +99,40 @@ def test_where_everything_around_was_seen_the_lowest_two_moves_away_is_taken() -
     opt = told(space, 10)
     sample, moves = opt.draw().sample, moves_of(opt)
     start = space.sample_rows(1, rng=np.random.default_rng(3))
-    found = Minima(*moves.descend(start), rng=np.random.default_rng(0))
+    found = Minima(*moves.descend(start), np.random.default_rng(0), by_backend=np.array([True]))
     once = np.eye(40, dtype=np.int64)
     twice = once[:, np.newaxis] ^ once
     near, two_away = found.rows ^ np.vstack([0 * once, once]), found.rows ^ twice.reshape(-1, 40)
     two_away = two_away[(two_away != found.rows).any(axis=1)]
     chosen = lowest_of(found, sample, opt._kernel, space.feasible, set(keys(near)))
     assert chosen is not None
-    assert chosen.tolist() == two_away[sample.path(two_away).argmin()].tolist()
+    assert chosen.row.tolist() == two_away[sample.path(two_away).argmin()].tolist()
+    assert chosen.score == pytest.approx(sample.path(two_away).min())
+    assert chosen.source == "local search"
+
+
+def test_source_is_the_backend_if_a_descent_from_its_answers_reaches_the_chosen_minimum() -> None:
+    space = Space.binary(9)
+    opt = told(space, 10)
+    sample, moves = opt.draw().sample, moves_of(opt)
+    low, high = moves.descend(space.sample_rows(40, rng=np.random.default_rng(0)))[0][:2]
+    if sample.path(low[np.newaxis]) > sample.path(high[np.newaxis]):
+        low, high = high, low
+
+    def source(rows: list[Rows], by_backend: list[bool]) -> str:
+        found = Minima(
+            np.array(rows), sample.path(np.array(rows)), moves.around(np.array(rows)),
+            np.random.default_rng(0), np.array(by_backend),
+        )  # fmt: skip
+        chosen = lowest_of(found, sample, opt._kernel, space.feasible, set())
+        assert chosen is not None
+        assert chosen.row.tolist() == low.tolist()
+        return chosen.source
+
+    assert source([low, high], [True, False]) == "backend"
+    assert source([low, high], [False, True]) == "local search"
+    assert source([low, high, low], [False, False, True]) == "backend"
+    assert source([low, high, low], [False, True, False]) == "local search"
 
 
 def test_a_suggestion_is_the_draws_minimum_on_a_small_space() -> None:
@@ -157,8 +185,8 @@ def test_a_costly_score_is_looked_at_around_the_best_points_too(rules: list[Any]
         rng=np.random.default_rng(0),
     )  # fmt: skip
     assert found is not None
-    assert (found != centre[0]).sum() == 2
-    assert space.region.allows(found[np.newaxis])[0]
+    assert (found.row != centre[0]).sum() == 2
+    assert space.region.allows(found.row[np.newaxis])[0]
 
 
 def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
@@ -167,9 +195,10 @@ def test_the_last_unseen_point_is_found_wherever_it_is(mixed: Space) -> None:
     for last in (0, 50, len(rows) - 1):
         seen = set(keys(np.delete(rows, last, axis=0)))
         draw, rng = opt.draw(), np.random.default_rng(0)
-        row = lowest_new(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
-        assert row is not None
-        assert (row == rows[last]).all()
+        found = lowest_new(draw, draw.sample, opt._kernel, opt._sampler, rows[:1], seen, rng=rng)
+        assert found is not None
+        assert (found.row == rows[last]).all()
+        assert found.source == "enumeration"
 
 
 class Wrong:
@@ -272,7 +301,7 @@ def test_backends_find_the_same_by_arrays_and_by_models(name: str, backend_of) -
     space = SMALL[name]
     draw = told(space, min(space.size - 1, 6)).draw()
     rows = [
-        starts(draw, sampler, rng=np.random.default_rng(5))
+        starts(draw, sampler, rng=np.random.default_rng(5)).rows
         for sampler in (backend_of(), OnlyModels(backend_of()))
     ]
     assert np.array_equal(*rows)

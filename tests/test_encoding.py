@@ -237,6 +237,39 @@ def test_alike_variables_share_a_block():
     assert encoding.blocks[0].columns.shape == (40, 16)
 
 
+def orders(*variables):
+    encoding = Encoding(Space({f"v{i}": v for i, v in enumerate(variables)}))
+    return encoding.alike.tolist(), [rank.tolist() for rank in encoding.ranks]
+
+
+def test_variables_with_the_same_set_of_values_share_the_order_of_the_first():
+    alike, ranks = orders(Categorical(["b", "c", "a"]), Categorical(["a", "b", "c"]), Binary())
+    assert alike == [0, 0, 1]
+    assert ranks == [[0, 1, 2], [2, 0, 1], [0, 1]]
+
+
+def test_ordered_variables_share_an_order_only_if_it_is_the_same_or_reversed():
+    alike, ranks = orders(Ordinal([1, 2, 3]), Ordinal([3, 2, 1]), Ordinal([2, 1, 3]))
+    assert alike == [0, 0, 1]
+    assert ranks == [[0, 1, 2], [2, 1, 0], [0, 1, 2]]
+
+
+def test_binary_encoded_variables_share_an_order_only_if_it_is_the_same():
+    letters, turned = list("ACGT"), list("TGCA")
+    alike, ranks = orders(
+        Categorical(letters, encoding="binary"),
+        Categorical(turned, encoding="binary"),
+        Categorical(letters),
+        Categorical(turned),
+    )
+    assert alike == [0, 1, 0, 0]
+    assert ranks == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3], [3, 2, 1, 0]]
+
+
+def test_variables_of_different_kinds_share_no_order():
+    assert orders(Binary(), Categorical([0, 1]), Integer(0, 1), Ordinal([0, 1]))[0] == [0, 1, 2, 3]
+
+
 # -- property ----------------------------------------------------------------------------------
 
 VARIABLES = st.one_of(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercbo import Binary, Categorical, Ordinal, Space
+from mercbo import Binary, Categorical, Model, Optimizer, Ordinal, Space
 from mercbo.encoding import Encoding
 from mercbo.features import (
     Coefficients,
@@ -16,6 +16,7 @@ from mercbo.features import (
     mercer_terms,
     quadratic,
     single,
+    term_count,
 )
 from mercbo.kernel import Kernel
 
@@ -112,3 +113,29 @@ def test_quadratic_form_over_random_spaces(kinds: list[tuple[str, int]], seed: i
     np.testing.assert_allclose(
         form.energy(encoding.to_bits(rows).astype(float)), values, rtol=1e-9, atol=1e-9
     )
+
+
+def test_terms_of_an_order_above_the_number_of_factors_are_those_of_that_number() -> None:
+    factors = np.array([0, 0, 1, 2])
+    assert term_count(factors, 10**7) == term_count(factors, 3) == 12
+    assert [len(terms) for terms in mercer_terms(factors, 10**7)] == [1, 4, 5, 2]
+
+
+@pytest.mark.parametrize("posterior", ["projected", "truncated"])
+def test_model_of_an_order_above_the_number_of_variables_is_that_of_all_orders(posterior) -> None:
+    asked = []
+    for order in (4, 10**7):
+        model = Model(order=order, posterior=posterior, inference="map")
+        opt = Optimizer(Space.binary(4), model=model, n_initial=3, seed=0)
+        for _ in range(6):
+            point = opt.ask()
+            opt.tell(point, sum(point.values()) + point["x0"] * point["x1"])
+        asked.append((opt.observations, opt.predict(point).mean.tolist()))
+    assert asked[0] == asked[1]
+
+
+def test_space_without_a_choice_is_explained_with_a_model_of_any_order() -> None:
+    model = Model(order=10**7, posterior="truncated")
+    opt = Optimizer(Space({"only": Categorical(["one"])}), model=model, repeats="allow")
+    opt.tell([{"only": "one"}] * 2, [1.0, 2.0])
+    assert opt.explain().effects == ()

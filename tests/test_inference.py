@@ -10,11 +10,12 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 from support.chains import fit_hmc
 
-from mercbo import Binary, Categorical, Integer, Model, Space
+from mercbo import Binary, Categorical, Integer, Model, NumericalError, Space
 from mercbo import inference as fits
 from mercbo.encoding import Encoding
 from mercbo.inference import (
     COLD_GROWTH,
+    PLAIN,
     Data,
     Fit,
     Hyper,
@@ -478,3 +479,18 @@ def test_a_beta_beyond_all_that_is_fitted_has_the_least_contrast() -> None:
     z = pack(kernel, Hyper(np.array([100.0, 0.5]), 1.0, 0.1, 0.0))  # exp(-100 * 20) is 0
     assert z[0] == pytest.approx(fits.CONTRAST_BOUNDS[0])
     assert unpack(kernel, z).beta[1] == pytest.approx(0.5)
+
+
+def test_sampled_keeps_the_fit_if_a_chain_cannot_start_there(
+    mixed: Space, make_data, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object):
+        raise NumericalError("not positive definite")
+
+    data = make_data(mixed, 15)
+    best = fit_map(data, None)
+    found = sampled(
+        data, best, None, chart=replace(PLAIN, density=broken), rng=np.random.default_rng(0)
+    )
+    assert found is best
+    assert "not sampled" in caplog.text

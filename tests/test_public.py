@@ -16,12 +16,13 @@ ROOT = Path(__file__).parent.parent
 
 PUBLIC = {
     "AllDifferent", "AtLeast", "AtMost", "Exactly", "Forbid", "Implies", "Linear", "Tied", "Where",
-    "BackendError", "Binary", "Categorical", "Draw", "Integer", "MercboError", "Model",
-    "NoResults", "NoneFound", "Observation", "Optimizer", "Ordinal", "Point", "PointError",
-    "Prediction", "Record",
+    "BackendError", "Binary", "Categorical", "Draw", "ExecutorError", "Integer", "MercboError",
+    "Model", "NoResults", "NoneFound", "NumericalError", "Observation", "Optimizer", "Ordinal",
+    "Point", "PointError", "Prediction", "Record",
     "Evaluation", "Failure", "Result", "maximize", "minimize",
     "CyclicShift", "Flip", "Permutation", "Reversal", "ReverseComplement", "Symmetry",
     "ResultError", "SettingError", "Space", "SpaceError", "SpaceExhausted", "StateError",
+    "Suggestion",
 }  # fmt: skip
 
 # Each module may import only those before it.
@@ -34,7 +35,8 @@ LAYERS = [
     "linalg", "fitting.warp", "inference", "fitting.kinds", "fitting.structured", "fitting.slicing",
     "model",
     "record.streams", "record.history", "record.observations", "record.results",
-    "record.frames", "record.events", "record.transaction", "record.refusals", "record.snapshot",
+    "record.frames", "record.suggestions", "record.events", "record.transaction",
+    "record.refusals", "record.snapshot",
     "record.processes", "record.store",
     "drawing.higher", "drawing.reduction", "drawing.samples", "drawing.prediction", "posterior",
     "quadratic",
@@ -141,5 +143,5 @@ def test_importing_is_silent_and_loads_nothing_that_can_wait() -> None:
 def test_every_error_is_a_mercbo_error() -> None:
     errors = [getattr(mercbo, name) for name in PUBLIC]
     errors = [e for e in errors if isinstance(e, type) and issubclass(e, Exception)]
-    assert len(errors) == 10
+    assert len(errors) == 11
     assert all(issubclass(e, mercbo.MercboError) for e in errors)

@@ -279,6 +279,8 @@ def test_a_wrong_dict_is_refused_by_name(data, message):
         ([(1, 2)], "(1, 2) is a tuple; values are"),
         ([1j], "1j is a complex; values are"),
         ([b"a"], "b'a' is a bytes; values are"),
+        ([1, 10**400], "100000000000...000000000000 (401 digits) is too large; a number is at"),
+        ([-(10**5000)], "-100000000000...000000000000 (5,001 digits) is too large"),
     ],
 )
 def test_wrong_values_are_refused_and_quoted(kind, values, message):
@@ -296,11 +298,22 @@ def test_wrong_values_are_refused_and_quoted(kind, values, message):
         (True, 2, "low=True is not a whole number"),
         ("1", 2, "low='1' is not a whole number"),
         (1, None, "high=None is not a whole number"),
+        (-(10**400), 0, "-100000000000...000000000000 (401 digits) is too large"),
     ],
 )
 def test_wrong_bounds_are_refused_and_quoted(low, high, message):
     with pytest.raises(SpaceError, match=re.escape(message)):
         Integer(low, high)
+
+
+def test_a_bound_of_thousands_of_digits_is_refused_and_named():
+    with pytest.raises(SpaceError, match=r"100000000000\.\.\.000000000000 \(5,001 digits\) is too"):
+        Integer(0, 10**5000)
+
+
+def test_a_point_with_a_huge_integer_is_refused_and_named():
+    with pytest.raises(PointError, match=r"100000000000\.\.\.000000000000 \(5,001 digits\) is not"):
+        Space({"n": Integer(0, 5)}).rows([[10**5000]])
 
 
 def test_numpy_bounds_become_plain_ints():

@@ -48,14 +48,23 @@ def listed(space: Space) -> list[dict]:
 def test_kinds_are_inferred_from_the_columns(rows):
     space = Space.table(rows)
     assert dict(space.variables) == {
-        "metal": Categorical(["Pd", "Ni", "Cu"]),
+        "metal": Categorical(["Cu", "Ni", "Pd"]),
         "mol": Ordinal([2, 5, 10]),
-        "ligand": Categorical([None, "PPh3"]),
-        "dry": Categorical([True, False]),
+        "ligand": Categorical(["PPh3", None]),
+        "dry": Categorical([False, True]),
         "price": Ordinal([1.5, 3, 20]),
     }
     assert space.size == 4
     assert listed(space) == CATALOGUE
+
+
+def test_columns_of_the_same_values_list_them_alike():
+    sequences = ["TGA", "ACG", "GTC", "CAT"]
+    rows = [{f"s{i}": letter for i, letter in enumerate(text)} for text in sequences]
+    found = Space.table(rows).variables
+    assert {variable.values for variable in found.values()} == {("A", "C", "G", "T")}
+    mixed = Space.table([{"a": "x", "b": None}, {"a": None, "b": 2}, {"a": 2, "b": "x"}]).variables
+    assert mixed["a"].values == mixed["b"].values == (2, "x", None)
 
 
 def test_given_variables_take_the_place_of_inferred_ones():

@@ -9,14 +9,14 @@ pending, so that a batch is what as many single asks would be.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from mercbo import backend
-from mercbo.acquisition import CLIMBS, Minima, is_short, lowest_new, lowest_of, minima_of
+from mercbo.acquisition import CLIMBS, Choice, Minima, is_short, lowest_new, lowest_of, minima_of
 from mercbo.arrays import Rows, keys
 from mercbo.asking.design import space_filling
 from mercbo.asking.failures import Always, Works
@@ -29,8 +29,10 @@ from mercbo.drawing.samples import Sample
 from mercbo.drawing.surrogate import Surrogate
 from mercbo.linalg import threads_for
 from mercbo.loop.executors import Pool
-from mercbo.quadratic import Draw, is_wide
+from mercbo.quadratic import Draw
 from mercbo.record.history import History
+from mercbo.record.suggestions import Suggestion
+from mercbo.space import Space
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ MANY, FEW_CLIMBS = 1000, 3
 # (MaxSAT-28, optimum found without it in 6 of 9 runs, in every second point in 10 of 10, in each in
 # 9 of 10; one instance of Ising in 12, 11 and 8 of 15.)
 NEAR = 2
+# Sources of points that no acquisition function chooses, beside those of `acquisition.py`.
+DESIGN, RETRY = "initial design", "retry"
 
 
 @dataclass(frozen=True)
@@ -65,25 +69,19 @@ class Asking:
         *,
         diversity: int = 1,
         pool: Pool | None = None,
-    ) -> Rows:
+    ) -> list[Choice]:
         """`count` new rows, the first of which has the number `first`; fewer where no more are
         left. They differ in at least `diversity` variables from each other and from what is
         pending. The workers of `pool` seek minima, where that is possible."""
         batch = Batch(self, feasible, first, first + count, diversity, pool)
         for _ in range(count):
-            row = self._suggest(batch, batch.seen | self._settled(len(batch.rows)))
-            if row is None and self.tools.repeats:
-                row = self._suggest(batch, batch.seen)
-            if row is None:
+            choice = self._suggest(batch, batch.seen | self._settled(len(batch.choices)))
+            if choice is None and self.tools.repeats:
+                choice = self._suggest(batch, batch.seen)
+            if choice is None:
                 break
-            batch.add(row)
-        return batch.chosen
-
-    def modelled(self, chosen: Rows) -> bool:
-        """Whether the model was used for some rows that were just chosen: points to try again come
-        first, so the last one tells."""
-        waiting = len(self.history.pending) + len(chosen) - 1
-        return not self._designing(waiting) and keys(chosen)[-1] not in self.history.retries
+            batch.add(choice)
+        return batch.choices
 
     @cached_property
     def seen(self) -> set[bytes]:
@@ -131,20 +129,23 @@ class Asking:
         settled = set(keys(self.history.rows)) if designing else self.surrogate().settled
         return self.tools.space.group.keys_with_images(settled)
 
-    def _suggest(self, batch: Batch, seen: set[bytes]) -> Rows | None:
+    def _suggest(self, batch: Batch, seen: set[bytes]) -> Choice | None:
         if batch.is_full(seen):
             return None
         again = self._retry(batch)
         if again is not None:
-            return again
-        waiting = len(self.history.pending) + len(batch.rows)
+            return Choice(again, RETRY)
+        waiting = len(self.history.pending) + len(batch.choices)
         if self._designing(waiting):
             rng = self.stream(batch.number)
             placed = np.concatenate([self.history.rows, self.waiting, batch.chosen])
             placed = self.tools.space.group.with_images(placed)
-            return space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
+            row = space_filling(batch.feasible, seen, placed, self.works(), rng=rng)
+            return None if row is None else Choice(row, DESIGN)
         name = self.acquires(waiting)
-        return self._thompson(batch, seen) if name == "thompson" else self._by(name, batch, seen)
+        by_draw = name == "thompson" and not is_short(batch.feasible, len(seen))
+        found = self._thompson(batch, seen) if by_draw else self._by(name, batch, seen)
+        return None if found is None else replace(found, acquisition=name)
 
     def _retry(self, batch: Batch) -> Rows | None:
         """A failed point that is to be asked for again and may be; also where an image of it by the
@@ -169,9 +170,7 @@ class Asking:
         log.debug("%d pending: %s", waiting, "expected improvement" if greedy else "Thompson")
         return "ei" if greedy else "thompson"
 
-    def _thompson(self, batch: Batch, seen: set[bytes]) -> Rows | None:
-        if is_short(batch.feasible, len(seen)):
-            return self._by("thompson", batch, seen)
+    def _thompson(self, batch: Batch, seen: set[bytes]) -> Choice | None:
         found = batch.found()
         score = Postponed(lambda: self.weighed(batch.draws[batch.number].sample()))
         return lowest_of(found, score, self.tools.kernel, batch.feasible, seen)
@@ -180,7 +179,7 @@ class Asking:
         """What Thompson sampling descends."""
         return weighed(sample, self.works(), self.incumbents[:LEADERS])
 
-    def _by(self, name: str, batch: Batch, seen: set[bytes]) -> Rows | None:
+    def _by(self, name: str, batch: Batch, seen: set[bytes]) -> Choice | None:
         """The best new row by an acquisition that may take what is pending into account."""
         tools, sample, rng = self.tools, *self._drawn(batch)
         draw = self.problem(sample, batch.feasible, batch.chosen)
@@ -198,10 +197,10 @@ class Asking:
         )
 
     def _drawn(self, batch: Batch) -> tuple[Sample, np.random.Generator]:
-        """The next point's draw and random numbers; where its problem is too wide for a backend the
-        draw may never be looked at, and making it takes long."""
+        """The next point's draw and random numbers. Without a backend the draw may never be looked
+        at, and making it takes long."""
         number = batch.number
-        if not is_wide(self.tools.native) or backend.is_exact(self.tools.sampler):
+        if self.tools.sampler is not None:
             return batch.draws[number].sample(), batch.draws[number].numbers()
         return Postponed(lambda: batch.draws[number].sample()), self.stream(number)
 
@@ -239,9 +238,9 @@ class Asking:
         variables: the run is after that of the objective."""
         tools = self.tools
         draw = tools.problem(sample, self.history.rows[:0], tools.space.feasible)
-        row = lowest_new(draw, sample, tools.kernel, tools.sampler, self.incumbents, (), rng=rng)
-        assert row is not None  # nothing is barred
-        return float(sample.path(row[np.newaxis])[0])
+        found = lowest_new(draw, sample, tools.kernel, tools.sampler, self.incumbents, (), rng=rng)
+        assert found is not None  # nothing is barred
+        return float(sample.path(found.row[np.newaxis])[0])
 
 
 class Batch:
@@ -257,7 +256,7 @@ class Batch:
         pool: Pool | None,
     ) -> None:
         self.number = first  # of the point that is chosen next
-        self.rows: list[Rows] = []
+        self.choices: list[Choice] = []
         self.seen = set(asking.seen)
         self._asking = asking
         self._stop = stop
@@ -274,11 +273,12 @@ class Batch:
     @property
     def chosen(self) -> Rows:
         width = self._asking.history.rows.shape[1]
-        return np.array(self.rows, dtype=np.int64).reshape(len(self.rows), width)
+        rows = [choice.row for choice in self.choices]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 
-    def add(self, row: Rows) -> None:
-        self.rows.append(row)
-        self.seen.update(keys(self._asking.tools.space.group.with_images(row[np.newaxis])))
+    def add(self, choice: Choice) -> None:
+        self.choices.append(choice)
+        self.seen.update(keys(self._asking.tools.space.group.with_images(choice.row[np.newaxis])))
         self._found.pop(self.number, None)
         self._apart = None
         self.number += 1
@@ -354,3 +354,26 @@ class Batch:
             for number in range(self.number, self._stop)
         }
         return sought(seeker, tasks, pool)
+
+
+# -- records -----------------------------------------------------------------------------------
+
+
+def described(
+    space: Space, choices: Sequence[Choice], surrogate: Surrogate | None
+) -> list[Suggestion]:
+    """A record for each choice, with the prediction of the model if the model made the choice."""
+    rows = np.array([choice.row for choice in choices], dtype=np.int64).reshape(-1, len(space))
+    records = [
+        Suggestion(point, choice.source, choice.acquisition, choice.value, note=choice.note)
+        for point, choice in zip(space.points(rows), choices, strict=True)
+    ]
+    by_model = [i for i, choice in enumerate(choices) if choice.acquisition is not None]
+    if surrogate is None or not by_model:
+        return records
+    mean, std = surrogate.prediction(rows[by_model])
+    jitter = f"jitter {surrogate.jitter:g} on the covariance" if surrogate.jitter else ""
+    for i, m, s in zip(by_model, mean.tolist(), std.tolist(), strict=True):
+        note = "; ".join(filter(None, [records[i].note, jitter]))
+        records[i] = replace(records[i], mean=m, std=s, note=note)
+    return records

@@ -54,7 +54,7 @@ class Tools:
     encoding: Encoding
     native: Encoding
     kernel: Kernel
-    sampler: Any
+    sampler: Any | None  # None: the problems have too many bits for the default backend
     model: Model
     acquisition: str
     sign: float  # times a value: lower is better

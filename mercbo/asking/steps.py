@@ -73,7 +73,8 @@ def fit_steps(kernel: Kernel, worked: Rows, failed: Rows) -> StepModel | None:
     data = labelled(kernel, worked, failed)
     if steps.count == 0 or (data.y > 0).all() or (data.y < 0).all():
         return None
-    good, bad = steps.had(data.rows[data.y > 0]), steps.had(data.rows[data.y < 0])
+    rows = kernel.ranked(data.rows)
+    good, bad = steps.had(rows[data.y > 0]), steps.had(rows[data.y < 0])
     odds = log_odds(good, bad)
     if odds < LEAST_ODDS:
         return None
@@ -105,7 +106,8 @@ def log_odds(good: Mask, bad: Mask) -> float:
 
 @dataclass(frozen=True)
 class Steps:
-    """Where a row has steps, and their codes: base + size * value + next value."""
+    """Where a row has steps, and their codes: base + size * value + next value. Values are numbered
+    in the order that like variables share (`Kernel.ranked`)."""
 
     base: Index  # (M,) the first code of the like variables
     size: Index  # (M,) their number of values
@@ -221,11 +223,12 @@ class StepModel:
         return np.log(np.maximum(1.0 - self.p, LEAST_CHANCE))
 
     def chance(self, rows: Rows) -> Floats:
-        return np.asarray(np.exp(self.steps.had(rows) @ self._log))
+        return np.asarray(np.exp(self.steps.had(self.kernel.ranked(rows)) @ self._log))
 
     def chance_neighbours(self, rows: Rows) -> Floats:
         """A move takes the steps to and from a variable out and puts two others in. What counts is
         which steps a row has then, that it did not have, and the other way round."""
+        rows = self.kernel.ranked(rows)
         counts = self.steps.counts(rows)
         total = (counts > 0) @ self._log
         touched = self._touched(rows)  # (4, P, L)
@@ -244,7 +247,7 @@ class StepModel:
     def _touched(self, rows: Rows) -> Index:
         """(4, P, L): codes of the steps to and from a level's variable, as they are and as they
         would be if it took the level; -1 where there is none."""
-        steps, variable, value = self.steps, self.kernel.level_variable, self.kernel.level_value
+        steps, variable, value = self.steps, self.kernel.level_variable, self.kernel.level_rank
         begin, end = self._places
         codes = np.column_stack([steps.codes(rows), np.full(len(rows), -1, dtype=np.intp)])
         held = rows[:, variable]

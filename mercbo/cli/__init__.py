@@ -1,8 +1,8 @@
 """The command line, `mercbo ...`: each module holds a group of its commands.
 
-`study.py` has those that a study grows by, `corrections.py` those that take something back,
-`show.py` those that look at one, `demo.py` a whole loop
-on a made-up reaction, `bench.py` the measurements; `common.py` has what they share.
+`init.py`, `ask.py` and `tell.py` have those that a study grows by, `corrections.py` those that
+correct or cancel, `show.py` those that look at one, `demo.py` a whole loop on a made-up reaction,
+`bench.py` the measurements; `common.py` has what they share.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ except ImportError as error:
     ) from error
 
 from mercbo import __version__
-from mercbo.cli import corrections, demo, show, study
+from mercbo.cli import ask, corrections, demo, init, show, tell
 from mercbo.cli.bench import bench
 
 app = typer.Typer(no_args_is_help=True, add_completion=True)
-for group in (study, corrections, show, demo):
+for group in (init, ask, tell, corrections, show, demo):
     app.registered_commands += group.app.registered_commands
 app.add_typer(bench, name="bench")
 

@@ -12,21 +12,25 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
+from rich.text import Text
 
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
-from mercbo.lab.results import Known, Reading, known_of
+from mercbo.lab.characters import for_terminal
+from mercbo.lab.results import Reading
 from mercbo.lab.study import Study
 
 WRONG, PARTLY, STOPPED = 1, 3, 130
@@ -37,6 +41,7 @@ StudyPath = Annotated[Path, typer.Argument(help="The study, a file made by `merc
 OptionalPath = Optional[Path]  # noqa: UP045 (typer reads the annotation on Python 3.10 too)
 OptionalText = Optional[str]  # noqa: UP045
 OptionalInt = Optional[int]  # noqa: UP045
+OptionalBool = Optional[bool]  # noqa: UP045
 OptionalTexts = Optional[list[str]]  # noqa: UP045
 Target = Annotated[
     OptionalText, typer.Option(help="The column of results, if not the study's own.")
@@ -44,11 +49,22 @@ Target = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object in place of text.")]
 
 
+class Shown(NamedTuple):
+    """A table for people, and the number of its rows, of which it shows the first."""
+
+    grid: Grid
+    rows: int
+
+
 class Output:
     """Where a command's answer goes: text and tables, or one JSON object at the end."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # a character that the terminal lacks must not stop a command halfway
+                stream.reconfigure(errors="backslashreplace")
         self.console = Console(highlight=False, soft_wrap=True)
         if not self.console.is_terminal:  # a file or a pipe has no width to keep to
             self.console.width = 10_000
@@ -56,28 +72,36 @@ class Output:
 
     def say(self, text: str) -> None:
         if not self.as_json:
-            self.console.print(text, markup=False)
+            self.console.print(Text(for_terminal(text)))
 
     def warn(self, text: str) -> None:
-        self.errors.print(text, markup=False)
+        self.errors.print(Text(for_terminal(text)))
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table, of as many rows as fit a page."""
-        if self.as_json:
-            return
+        """Show a table, of as many rows as fit a page."""
+        self.show(self.table(header, rows))
+
+    def show(self, shown: Shown) -> None:
+        if not self.as_json:
+            self.console.print(shown.grid)
+            if shown.rows > SHOWN:
+                self.say(f"... {shown.rows} in all")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Shown:
+        """A table that has been rendered once, so that showing it later cannot fail."""
         grid = Grid(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for column in header:
-            grid.add_column(_escaped(column), overflow="fold")
+            grid.add_column(Text(for_terminal(column)), overflow="fold")
         for row in rows[:SHOWN]:
-            grid.add_row(*(_escaped(shown(cell)) for cell in row))
-        self.console.print(grid)
-        if len(rows) > SHOWN:
-            self.say(f"... {len(rows)} in all")
+            grid.add_row(*(Text(for_terminal(shown(cell))) for cell in row))
+        Console(file=io.StringIO()).print(grid)
+        return Shown(grid, len(rows))
 
     def give(self, answer: dict[str, Any]) -> None:
-        """The answer for machines; NaN, which JSON lacks, becomes null."""
+        """The answer for machines, in ASCII, which any output can hold; NaN, which JSON lacks,
+        becomes null."""
         if self.as_json:
-            typer.echo(json.dumps(_without_nan(answer), ensure_ascii=False, allow_nan=False))
+            typer.echo(json.dumps(_without_nan(answer), allow_nan=False))
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -91,10 +115,6 @@ class Output:
             yield
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
-
-
 def counted(number: int, what: str) -> str:
     """A number with its noun.
 
@@ -102,6 +122,10 @@ def counted(number: int, what: str) -> str:
     ('1 result', '3 rows')
     """
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def among(failed: int) -> str:
+    return f" ({counted(failed, 'failure')} among them)" if failed else ""
 
 
 def shown(cell: object) -> str:
@@ -155,13 +179,26 @@ def check_free(
         raise MercboError(f"{path}: there is no folder {path.parent}")
 
 
-def known(study: Study) -> Known:
-    """What a study has of each design."""
-    history = study.optimizer._history
-    return known_of(
-        history.rows, history.values.tolist(),
-        history.stack(history.failed), history.stack(history.pending),
-    )  # fmt: skip
+@contextlib.contextmanager
+def reserved(path: Path | None, *, force: bool) -> Iterator[None]:
+    """Create a file that is going to be written, so that no other process writes it; remove it if
+    that fails. With `force` a file that exists is written over at the end."""
+    if path is None or force:
+        yield
+        return
+    check_free(path, force=False)
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        check_free(path, force=False)
+        raise
+    except OSError as error:
+        raise MercboError(f"{path}: cannot be written ({error.strerror or error})") from None
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def complain(out: Output, reading: Reading) -> None:

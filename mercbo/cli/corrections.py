@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import numpy as np
 import typer
 
 from mercbo.arrays import key, keys
@@ -19,7 +19,6 @@ from mercbo.cli.common import (
     answering,
     complain,
     counted,
-    known,
     list_some,
     values_of,
 )
@@ -27,18 +26,10 @@ from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
 from mercbo.lab.assignments import assigned
 from mercbo.lab.cells import CellError, result_of
-from mercbo.lab.results import (
-    Changed,
-    Known,
-    Options,
-    Problem,
-    check_variables,
-    design_of,
-    is_control,
-    read_results,
-)
+from mercbo.lab.parsing import ControlRows, Designs, check_variables
+from mercbo.lab.results import Options
 from mercbo.lab.study import Study
-from mercbo.lab.tables import read_table
+from mercbo.lab.tables import Table, read_table
 
 app = typer.Typer()
 
@@ -59,38 +50,44 @@ def amend(
 ) -> None:
     """Correct results that were told wrongly; known errors stay where no other is given."""
     out = Output(as_json=as_json)
-    with answering(out, when_stopped=lambda: "some results may be corrected already; run it again"):
+    with answering(out, when_stopped=lambda: "a table is corrected whole or not at all"):
         opened = Study.open(study)
         if (corrected is None) == (not point):
             raise MercboError("either a table or --point with --value is needed")
-        changes: list[Correction]
         if corrected is None:
-            changes = [Correction(assigned(opened.space, point), _right(value), None)]
+            changes, replaced = _by_hand(opened, point, value)
         else:
-            changes = _corrections(
-                out, opened, corrected, Options(target or opened.target, std, new=True)
-            )
-        before = _results(opened)
-        for each in changes:
-            opened.optimizer.amend(each.point, each.value, std=each.std)
-        replaced = before - _results(opened) + len(changes)
-    failed = sum(each.value is None for each in changes)
+            table = read_table(corrected)
+            options = Options(target or opened.target, std)
+            changes, replaced = _by_table(out, opened, table, options)
+    failed = sum(each is None for each in changes)
     out.give({"amended": len(changes), "replaced": replaced, "failed": failed})
     into = f" ({counted(failed, 'failure')} now)" if failed else ""
     done = f"in place of {replaced}" if replaced > len(changes) else "corrected"
     out.say(f"{counted(len(changes), 'result')} {done}{into}")
 
 
-class Correction(NamedTuple):
-    """A design with its right result (None: it failed), and the error of that where it is given."""
+def _by_hand(study: Study, point: str, value: str) -> tuple[list[float | None], int]:
+    """Correct one design; return its result and how many results it replaces."""
+    chosen, result = assigned(study.space, point), _right(value)
+    optimizer = study.optimizer
+    with optimizer.transaction():
+        before = sum(each.state != "pending" for each in optimizer.records())
+        optimizer.amend(chosen, result)
+        after = sum(each.state != "pending" for each in optimizer.records())
+    return [result], before - after + 1
 
-    point: Point
-    value: float | None
-    std: float | None
 
-
-def _results(study: Study) -> int:
-    return len(study.optimizer.observations) + len(study.optimizer.failed)
+def _by_table(
+    out: Output, study: Study, table: Table, options: Options
+) -> tuple[list[float | None], int]:
+    """Correct the results of a table; return those and how many results they replace."""
+    reading = study.amend(table, options)
+    complain(out, reading)
+    if reading.problems:
+        raise MercboError("nothing was corrected")
+    changes = [*(each.value for each in reading.good), *(each.value for each in reading.controls)]
+    return changes, len(changes)
 
 
 def _right(value: str) -> float | None:
@@ -100,46 +97,6 @@ def _right(value: str) -> float | None:
         return result_of(value, failures=("failed",))
     except CellError as error:
         raise MercboError(f"--value: {error}") from None
-
-
-def _corrections(out: Output, study: Study, corrected: Path, options: Options) -> list[Correction]:
-    """The rows whose result, or its error, differs from the one told; all must be designs with a
-    result."""
-    before, errors = known(study), _errors(study)
-    # what was told is set aside, so that no row counts as known
-    reading = read_results(read_table(corrected), study.space, Known({}, before.pending), options)
-    complain(out, reading)
-    changes: list[Correction] = []
-    for result in reading.good:
-        told = before.told.get(key(result.row))
-        if told is None:
-            raise MercboError(f"{corrected.name}, line {result.line}: has no result to correct")
-        right = result.value in told and (
-            result.value is None
-            or result.std is None
-            or (result.value, result.std) in zip(told, errors[key(result.row)], strict=True)
-        )
-        if len(told) > 1 and not right:
-            raise MercboError(
-                f"{corrected.name}, line {result.line}: the design has {len(told)} results, and a "
-                "table cannot say which of them to correct; --point with --value puts one in the "
-                "place of all"
-            )
-        if not right:
-            point = study.space.points(result.row[np.newaxis])[0]
-            changes.append(Correction(point, result.value, result.std))
-    if reading.problems:
-        raise MercboError("nothing was corrected")
-    return changes
-
-
-def _errors(study: Study) -> dict[bytes, list[float]]:
-    """The known errors of all results by the key of the design, NaN where there is none."""
-    history = study.optimizer._history
-    errors: dict[bytes, list[float]] = {}
-    for found, error in zip(keys(history.rows), history.errors.tolist(), strict=True):
-        errors.setdefault(found, []).append(error)
-    return errors
 
 
 # -- cancel ------------------------------------------------------------------------------------
@@ -162,53 +119,74 @@ def cancel(
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
-        pending = opened.optimizer.pending
         if everything == bool(which):
             raise MercboError("say which: numbers, a table, or --all")
-        chosen = pending if everything else _chosen(out, opened, pending, which or [])
-        if chosen:
-            opened.optimizer.cancel(chosen)
-        left = len(opened.optimizer.pending)
+        wanted = _wanted(out, opened, which or [])
+        with opened.optimizer.transaction():
+            pending = opened.optimizer.pending
+            chosen = pending if everything else _chosen(opened, pending, wanted)
+            if chosen:
+                opened.optimizer.cancel(chosen)
+        left = len(pending) - len(chosen)
     out.give({"cancelled": len(chosen), "pending": left, "points": chosen})
     if chosen:  # a number may have been meant otherwise, such as that of a plate
         out.grid(list(opened.space.names), values_of(opened, chosen))
     out.say(f"{counted(len(chosen), 'design')} cancelled, {left} pending")
 
 
-def _chosen(out: Output, study: Study, pending: list[Point], which: list[str]) -> list[Point]:
-    numbers: list[int] = []
+# One number, or the first and the last of several.
+NUMBERS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+
+
+class Listed(NamedTuple):
+    """A design that a table lists."""
+
+    where: str
+    key: bytes
+
+
+def _wanted(out: Output, study: Study, which: list[str]) -> list[int | Listed]:
+    """What the arguments name: numbers of pending designs, or designs of a table."""
+    wanted: list[int | Listed] = []
     for text in which:
-        first, dash, last = text.partition("-")
-        if first.isdigit() and (last.isdigit() or not dash):
-            if last and int(last) < int(first):
+        numbers = NUMBERS.fullmatch(text)
+        if numbers:
+            first, last = numbers[1], numbers[2] or numbers[1]
+            if int(last) < int(first):
                 raise MercboError(f"{text!r} runs backwards; {last}-{first} was wanted")
-            numbers += range(int(first), int(last or first) + 1)
+            wanted += range(int(first), int(last) + 1)
         else:
-            numbers += _lines_of(out, study, pending, Path(text))
-    for number in numbers:
+            wanted += _designs_of(out, study, Path(text))
+    return wanted
+
+
+def _designs_of(out: Output, study: Study, file: Path) -> list[Listed]:
+    table = read_table(file)
+    check_variables(table, study.space)
+    designs, controls = Designs(table, study.space), ControlRows(study.space)
+    lines = [line for line in table.lines if line not in controls]
+    rows = designs.rows(lines)
+    if designs.problems:
+        raise MercboError(str(designs.problems[0]))
+    list_some(out, designs.remarks(), "remarks")
+    return [
+        Listed(f"{file.name}, line {line.number}", key(row))
+        for line, row in zip(lines, rows, strict=True)
+        if row is not None
+    ]
+
+
+def _chosen(study: Study, pending: list[Point], wanted: list[int | Listed]) -> list[Point]:
+    """The pending designs that are wanted, each once."""
+    numbers = {found: i for i, found in enumerate(keys(study.space.rows(pending)), start=1)}
+    chosen: dict[int, Point] = {}
+    for each in wanted:
+        if isinstance(each, Listed) and each.key not in numbers:
+            raise MercboError(f"{each.where}: this design is not pending")
+        number = numbers[each.key] if isinstance(each, Listed) else each
         if not 1 <= number <= len(pending):
             raise MercboError(
                 f"no pending design has the number {number}; there are {len(pending)}"
             )
-    return [pending[number - 1] for number in dict.fromkeys(numbers)]
-
-
-def _lines_of(out: Output, study: Study, pending: list[Point], file: Path) -> list[int]:
-    """The numbers of the pending designs that a table lists."""
-    table = read_table(file)
-    check_variables(table, study.space)
-    numbers: list[int] = []
-    wrong: list[Problem] = []
-    changed = Changed(table)
-    for line in table.lines:
-        if is_control(line, study.space):
-            continue
-        row = design_of(table, line, study.space, wrong, changed)
-        if row is None:
-            raise MercboError(str(wrong[0]))
-        point = study.space.points(row[np.newaxis])[0]
-        if point not in pending:
-            raise MercboError(f"{file.name}, line {line.number}: this design is not pending")
-        numbers.append(pending.index(point) + 1)
-    list_some(out, changed.remarks(), "remarks")
-    return numbers
+        chosen[number] = pending[number - 1]
+    return list(chosen.values())

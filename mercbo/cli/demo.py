@@ -10,14 +10,15 @@ import typer
 from rich.progress import Progress
 
 from mercbo.cli.common import AsJson, Output, answering
-from mercbo.cli.study import _sheet
 from mercbo.errors import MercboError
 from mercbo.lab import reaction
 from mercbo.lab.plates import Plate
 from mercbo.lab.report import render
+from mercbo.lab.results import Options
+from mercbo.lab.sheets import to_fill
 from mercbo.lab.spacefile import parse, space_of
 from mercbo.lab.study import Study
-from mercbo.lab.tables import put, write_table
+from mercbo.lab.tables import put, read_table, write_table
 
 app = typer.Typer()
 
@@ -64,10 +65,12 @@ def _batch(study: Study, folder: Path, number: int, k: int, rng: np.random.Gener
     """Ask, measure, write the plate as a person would have filled it in, tell."""
     points = study.optimizer.ask(k)
     values = [reaction.measured(point, rng=rng) for point in points]
-    header, rows = _sheet(study, points, Plate(24) if k <= 24 else Plate(384))
+    wells = study.lay_out(points, Plate(24) if k <= 24 else Plate(384))
+    header, rows = to_fill(study, points, wells)
     filled = [
         [*row[:-1], "failed" if v is None else v] for row, v in zip(rows, values, strict=True)
     ]
-    write_table(folder / f"plate-{number}.csv", header, filled)
-    study.optimizer.tell(points, values)
+    file = folder / f"plate-{number}.csv"
+    write_table(file, header, filled)
+    study.tell(read_table(file), Options(study.target))
     return study.ranked()[0].mean

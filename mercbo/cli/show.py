@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -22,11 +21,11 @@ from mercbo.cli.common import (
 )
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError, choose, hint
+from mercbo.lab import sheets
 from mercbo.lab.assignments import assigned
-from mercbo.lab.notes import beside, design_key
 from mercbo.lab.spacefile import schema as published
 from mercbo.lab.study import Study
-from mercbo.lab.tables import Cell, put, write_table
+from mercbo.lab.tables import put, write_table
 
 app = typer.Typer()
 Force = Annotated[bool, typer.Option("--force", help="Write over the file.")]
@@ -122,12 +121,12 @@ def export(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """All designs of a study with their results, the known errors of these (std), and the columns
-    that came with each."""
+    """All that a study knows: designs with their results and known errors (std), batch, time, the
+    columns that came with each result, and the results of controls."""
     out = Output(as_json=as_json)
     with answering(out):
         opened = Study.open(study)
-        header, rows = sheet_of(opened, pending=pending)
+        header, rows = sheets.pending(opened) if pending else sheets.whole(opened)
         if file is None and not as_json:
             raise MercboError("name the file to write, or add --json")
         if file is not None:
@@ -136,65 +135,6 @@ def export(
     out.give({"rows": [dict(zip(header, row, strict=True)) for row in rows],
               "file": None if file is None else str(file)})  # fmt: skip
     out.say(f"{file}: {counted(len(rows), 'row')}")
-
-
-def sheet_of(study: Study, *, pending: bool) -> tuple[list[str], list[list[Cell]]]:
-    """A row per result, failure and pending design; if wanted, only of the last, to fill in."""
-    names = [*study.space.names, study.target]
-    if pending:
-        return names, [[*point.values(), None] for point in study.optimizer.pending]
-    listed = _listed(study)
-    own = _own(study, listed)
-    extra = list(dict.fromkeys(column for cells in own for column in cells))
-    rows: list[list[Cell]] = [
-        [*each.point.values(), each.value, each.std, each.state, *map(cells.get, extra)]
-        for each, cells in zip(listed, own, strict=True)
-    ]
-    return _distinct([*names, "std", "state", *extra]), rows
-
-
-class Listed(NamedTuple):
-    """A row of an export, without the laboratory's own columns."""
-
-    point: Point
-    value: float | str | None
-    std: float | None
-    state: str
-
-
-def _listed(study: Study) -> list[Listed]:
-    optimizer = study.optimizer
-    told, errors = optimizer.observations, optimizer._history.errors.tolist()
-    return [
-        *(
-            Listed(seen.point, seen.value, None if math.isnan(error) else error, "told")
-            for seen, error in zip(told, errors, strict=True)
-        ),
-        *(Listed(point, "failed", None, "failed") for point in optimizer.failed),
-        *(Listed(point, None, None, "pending") for point in optimizer.pending),
-    ]
-
-
-def _own(study: Study, listed: list[Listed]) -> list[dict[str, Cell]]:
-    """The columns that came with each row; nothing came with a pending design yet."""
-    results: list[tuple[str, float | None]] = [
-        (design_key(study.space.rows(point)[0]), value if isinstance(value, float) else None)
-        for point, value, _, state in listed
-        if state != "pending"
-    ]
-    came = beside(results, study.notes.kept())
-    return [*came, *[{}] * (len(listed) - len(came))]
-
-
-def _distinct(header: list[str]) -> list[str]:
-    """Column names of which the later are changed where they are taken: a table with two columns
-    of a name could not be read again."""
-    names: list[str] = []
-    for name in header:
-        while name in names:
-            name += " (own)"
-        names.append(name)
-    return names
 
 
 @app.command()

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from mercbo.domain.variables import Binary, Categorical, Point, Value, Variable, plain
-from mercbo.errors import PointError, SettingError, SpaceError, choose, hint
+from mercbo.errors import PointError, SettingError, SpaceError, choose, hint, quoted
 
 Test: TypeAlias = "str | tuple[str, Value]"
 # A combination: for each variable a value, or a tuple of values of which any will do.
@@ -74,7 +74,8 @@ class _Count(Constraint):
     def __init__(self, k: int, tests: Iterable[Test]) -> None:
         name = type(self).__name__
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
-            raise SpaceError(f"{name}: k={k!r} is not a whole number of at least 0")
+            raise SpaceError(f"{name}: k={quoted(k)} is not a whole number of at least 0")
+        _number(name, "k", k)
         listed = tuple(_test(name, test) for test in _listed(name, "tests", tests))
         _no_twins(name, listed)
         if not listed:
@@ -158,7 +159,9 @@ class Linear(Constraint):
 
     def __init__(self, weights: Mapping[Test, float], sense: str, bound: float) -> None:
         if not isinstance(weights, Mapping):
-            raise SpaceError(f"Linear: weights must be a dict of name: weight, got {weights!r}")
+            raise SpaceError(
+                f"Linear: weights must be a dict of name: weight, got {quoted(weights)}"
+            )
         if not weights:
             raise SpaceError("Linear: the dict of weights is empty")
         pairs = tuple(
@@ -166,7 +169,7 @@ class Linear(Constraint):
             for test, weight in weights.items()
         )
         if sense not in SENSES:
-            raise SpaceError(f"Linear: {sense!r} is not one of {list(SENSES)}")
+            raise SpaceError(f"Linear: {quoted(sense)} is not one of {list(SENSES)}")
         object.__setattr__(self, "weights", pairs)
         object.__setattr__(self, "sense", sense)
         object.__setattr__(self, "bound", _number("Linear", "the bound", bound))
@@ -177,6 +180,8 @@ class Linear(Constraint):
             for level, factor in _numeric("Linear", test, variables):
                 total = weights.get(level, 0.0) + weight * factor
                 weights[level] = _number("Linear", f"{weight!r} times {test!r}", total)
+        # a sum that overflows would compare with any bound as NaN does
+        _number("Linear", "the sum of all weights", sum(map(abs, weights.values())))
         low = -math.inf if self.sense == "<=" else self.bound
         return [Row(weights, low, math.inf if self.sense == ">=" else self.bound)]
 
@@ -277,7 +282,7 @@ class _Names(Constraint):
         listed = tuple(_listed(kind, "names", names))
         for name in listed:
             if not isinstance(name, str):
-                raise SpaceError(f"{kind}: {name!r} is not the name of a variable")
+                raise SpaceError(f"{kind}: {quoted(name)} is not the name of a variable")
         _no_twins(kind, listed)
         if len(listed) < 2:
             raise SpaceError(f"{kind}: at least two variables are wanted, got {list(listed)}")
@@ -354,11 +359,11 @@ class Where(Constraint):
 
     def __init__(self, predicate: Callable[[Point], bool], *, name: str | None = None) -> None:
         if not callable(predicate):
-            raise SpaceError(f"Where: {predicate!r} cannot be called with a point")
+            raise SpaceError(f"Where: {quoted(predicate)} cannot be called with a point")
         if name is None:
             name = getattr(predicate, "__name__", type(predicate).__name__)
         if not isinstance(name, str) or not name:
-            raise SpaceError(f"Where: name={name!r} is not a non-empty str")
+            raise SpaceError(f"Where: name={quoted(name)} is not a non-empty str")
         object.__setattr__(self, "predicate", predicate)
         object.__setattr__(self, "name", name)
 
@@ -372,7 +377,9 @@ class Where(Constraint):
         except Exception as error:
             raise SpaceError(f"{self!r} failed at {point}: {error!r}") from error
         if not isinstance(answer, (bool, np.bool_)):
-            raise SpaceError(f"{self!r} answered {answer!r} at {point}; True or False was wanted")
+            raise SpaceError(
+                f"{self!r} answered {quoted(answer)} at {point}; True or False was wanted"
+            )
         return bool(answer)
 
     def __repr__(self) -> str:
@@ -393,7 +400,7 @@ def constraint_from_dict(
 ) -> Constraint:
     """The constraint of `to_dict`; predicates come from `where` by name."""
     if not isinstance(data, Mapping):
-        raise SpaceError(f"{data!r} does not describe a constraint; a dict was wanted")
+        raise SpaceError(f"{quoted(data)} does not describe a constraint; a dict was wanted")
     settings = dict(data)
     try:
         kind = choose("kind", settings.pop("kind", None), KINDS)
@@ -423,7 +430,7 @@ def constraint_from_dict(
 def _listed(kind: str, what: str, given: object) -> list[Any]:
     unordered = (str, bytes, Mapping, Set)
     if isinstance(given, unordered) or not isinstance(given, Iterable):
-        raise SpaceError(f"{kind}: {what} must be a list, got {given!r}")
+        raise SpaceError(f"{kind}: {what} must be a list, got {quoted(given)}")
     return list(given)
 
 
@@ -432,7 +439,9 @@ def _test(kind: str, given: object) -> Test:
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], str):
         return given[0], plain(given[1])
-    raise SpaceError(f"{kind}: {given!r} is neither a variable's name nor a (name, value) pair")
+    raise SpaceError(
+        f"{kind}: {quoted(given)} is neither a variable's name nor a (name, value) pair"
+    )
 
 
 def _no_twins(kind: str, listed: Sequence[object]) -> None:
@@ -446,21 +455,21 @@ def _number(kind: str, what: str, given: object) -> float:
     try:
         number = float(given) if real else math.nan  # type: ignore[arg-type]
     except OverflowError:
-        raise SpaceError(f"{kind}: {what} is too large for a float") from None
+        raise SpaceError(f"{kind}: {what} is {quoted(given)}, too large for a float") from None
     if not math.isfinite(number):
-        raise SpaceError(f"{kind}: {what} is {given!r}, a finite number was wanted")
+        raise SpaceError(f"{kind}: {what} is {quoted(given)}, a finite number was wanted")
     return number
 
 
 def _combination(kind: str, given: object) -> Combination:
     if not isinstance(given, Mapping):
-        raise SpaceError(f"{kind}: a combination is a dict of name: value, got {given!r}")
+        raise SpaceError(f"{kind}: a combination is a dict of name: value, got {quoted(given)}")
     if not given:
         raise SpaceError(f"{kind}: the combination is empty")
     found = []
     for name, wanted in given.items():
         if not isinstance(name, str):
-            raise SpaceError(f"{kind}: {name!r} is not the name of a variable")
+            raise SpaceError(f"{kind}: {quoted(name)} is not the name of a variable")
         several = isinstance(wanted, (list, tuple, range, np.ndarray))
         values = tuple(plain(value) for value in (wanted if several else [wanted]))
         _no_twins(kind, values)

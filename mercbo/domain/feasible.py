@@ -259,7 +259,7 @@ class Feasible:
     region: Region
 
     def __getstate__(self) -> dict[str, Any]:
-        # levels are known by the identity of an encoding, which is another in another process
+        # levels are made again faster than they are sent to another process
         return {name: known for name, known in self.__dict__.items() if name != "_levels"}
 
     def apart(self, rows: Rows, distance: int) -> Feasible:
@@ -271,15 +271,20 @@ class Feasible:
         return found
 
     def levels(self, encoding: Encoding) -> Levels:
-        """The levels over the bits of an encoding, made once."""
-        known = self._levels.get(id(encoding))
+        """The levels over the bits of an encoding of the region, made once per layout.
+
+        They have an encoding of their own: a space outlives the optimizers that ask for levels,
+        and must not keep the encodings of the optimizers alive.
+        """
+        known = self._levels.get(encoding.native)
         if known is None:
-            known = self._levels[id(encoding)] = Levels(self.region, encoding)
+            own = Encoding(self.region, native=encoding.native)
+            known = self._levels[encoding.native] = Levels(self.region, own)
         return known
 
     @cached_property
-    def _levels(self) -> dict[int, Levels]:
-        return {}  # a value holds its encoding, so that no other gets the same id
+    def _levels(self) -> dict[bool, Levels]:
+        return {}
 
     @cached_property
     def listed(self) -> Rows | None:

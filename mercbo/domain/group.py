@@ -128,7 +128,7 @@ class Group:
         to, of = self.variables[name], self.variables[other]
         if (to.graph, to.size, to.encoding) != (of.graph, of.size, of.encoding):
             raise SpaceError(f"{stated}: {name!r} is {to!r} and {other!r} is {of!r}; not alike")
-        if pairs is None and to.values != of.values:
+        if pairs is None and set(to.values) != set(of.values):
             raise SpaceError(
                 f"{stated}: {name!r} has the values {list(to.values)}, {other!r} has "
                 f"{list(of.values)}; say by values= which becomes which"

@@ -138,11 +138,15 @@ class Limits:
         loose = float(np.abs(row * scale - whole).sum() + self.slack[number] * scale) + 1e-6
         if scale != 1.0:  # products and sums of floating-point numbers are rounded themselves
             loose += 8.0 * np.finfo(float).eps * float(np.abs(row).sum()) * scale
-        beyond = 4.0 * most  # no sum gets there
+        beyond = 4.0 * most  # no sum gets there, and no solver takes a bound of more than 64 bits
+
+        def clipped(bound: float) -> float:
+            return min(max(bound, -beyond), beyond)
+
         return (
             whole.astype(np.int64),
-            math.ceil(max(low * scale - loose, -beyond)) if low > -math.inf else None,
-            math.floor(min(high * scale + loose, beyond)) if high < math.inf else None,
+            math.ceil(clipped(low * scale - loose)) if low > -math.inf else None,
+            math.floor(clipped(high * scale + loose)) if high < math.inf else None,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,13 +13,15 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from mercbo.arrays import Rows, is_listed
-from mercbo.errors import PointError, SpaceError, choose, hint
+from mercbo.errors import PointError, SpaceError, choose, hint, quoted
 
 Value: TypeAlias = str | int | float | bool | None
 Point: TypeAlias = dict[str, Value]
 
 # A variable with k values needs k x k tables; beyond this they stop being small.
 MAX_VALUES = 2048
+# The largest integer that a float can hold: models, files and tables need values as floats.
+LARGEST = int(sys.float_info.max)
 # Relative difference up to which a float is one of a variable's, but for rounding: that of numbers
 # kept in 32 bits is 6e-8.
 ROUNDING = 1e-6
@@ -28,18 +31,20 @@ def plain(value: object) -> Value:
     """The plain Python value of a scalar: numpy scalars are unwrapped, the rest is checked."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise SpaceError(f"{quoted(value)} is too large; a number is at most {float(LARGEST):.2g}")
     plain_type = isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum)
     if value is None or plain_type:
         return value  # type: ignore[return-value]
     raise SpaceError(
-        f"{value!r} is a {type(value).__name__}; values are str, int, float, bool or None"
+        f"{quoted(value)} is a {type(value).__name__}; values are str, int, float, bool or None"
     )
 
 
 def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
     # A set has no order of its own: another process could list it differently.
     if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
-        raise SpaceError(f"values must be a list, got {values!r}")
+        raise SpaceError(f"values must be a list, got {quoted(values)}")
     found: dict[Value, Value] = {}
     for value in map(plain, values):
         if isinstance(value, float) and not math.isfinite(value):
@@ -57,6 +62,25 @@ def checked_values(values: Iterable[object]) -> tuple[Value, ...]:
             "use fewer, coarser values or split the variable"
         )
     return tuple(found.values())
+
+
+def ordered(values: Iterable[Value]) -> list[Value]:
+    """The distinct values in an order that follows from the values alone: numbers by size, then
+    texts by their letters, then None.
+
+    Variables inferred from columns with the same values then list them alike, so that terms that
+    count a value over several variables apply.
+
+    >>> ordered(["T", "A", None, 2, True, "A"])
+    [True, 2, 'A', 'T', None]
+    """
+
+    def place(value: Value) -> tuple[int, float, str]:
+        if isinstance(value, (int, float)):
+            return 0, value, ""
+        return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, "")
+
+    return sorted(dict.fromkeys(values), key=place)
 
 
 class Variable:
@@ -81,10 +105,10 @@ class Variable:
             return self._position[value]  # type: ignore[index]
         except (KeyError, TypeError):
             if is_listed(value) and not isinstance(value, (str, bytes, Mapping)):
-                raise PointError(f"a list came, one value was wanted: {value!r}") from None
+                raise PointError(f"a list came, one value was wanted: {quoted(value)}") from None
             near = self._near(value)
             if len(near) != 1:
-                raise PointError(f"{value!r} {self._refusal(value)}") from None
+                raise PointError(f"{quoted(value)} {self.expected()}{self._hint(value)}") from None
             return near[0]
 
     def _near(self, value: object) -> list[int]:
@@ -98,10 +122,14 @@ class Variable:
             if isinstance(v, float) and math.isclose(v, value, rel_tol=ROUNDING)
         ]
 
-    def _refusal(self, value: object) -> str:
+    def expected(self) -> str:
+        """What a message says of a value that is not allowed."""
         shown = list(self.values[:12])
         more = ", ..." if self.size > len(shown) else ""
-        return f"is not one of {str(shown)[:-1]}{more}]{hint(value, self.values)}"
+        return f"is not one of {str(shown)[:-1]}{more}]"
+
+    def _hint(self, value: object) -> str:
+        return hint(value, self.values)
 
     def to_dict(self) -> dict[str, Any]:
         raise SpaceError(f"{type(self).__name__} does not say how it is written to a file")
@@ -171,8 +199,8 @@ class Integer(Variable):
     def __post_init__(self) -> None:
         for side, bound in (("low", self.low), ("high", self.high)):
             if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)):
-                raise SpaceError(f"{side}={bound!r} is not a whole number")
-            object.__setattr__(self, side, int(bound))
+                raise SpaceError(f"{side}={quoted(bound)} is not a whole number")
+            object.__setattr__(self, side, plain(int(bound)))
         if self.low > self.high:
             raise SpaceError(f"low={self.low} is above high={self.high}")
         if self.high - self.low >= MAX_VALUES:
@@ -185,8 +213,11 @@ class Integer(Variable):
     def values(self) -> tuple[Value, ...]:  # type: ignore[override]
         return tuple(range(self.low, self.high + 1))
 
-    def _refusal(self, value: object) -> str:  # noqa: ARG002
+    def expected(self) -> str:
         return f"is not a whole number from {self.low} to {self.high}"
+
+    def _hint(self, value: object) -> str:  # noqa: ARG002
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "low": self.low, "high": self.high}

@@ -157,7 +157,7 @@ def changes(
     for part in kernel.parts:
         if part.features.size == 0:
             continue
-        psi = part.psi * np.sqrt(w[part.features])[:, np.newaxis, :]
+        psi = part.own_psi * np.sqrt(w[part.features])[:, np.newaxis, :]
         here = psi[np.arange(len(part.variables)), rows[:, part.variables]]
         field = fields[:, part.features]
         change = (field.transpose(1, 0, 2) @ psi.transpose(0, 2, 1)).transpose(1, 0, 2)

@@ -22,6 +22,7 @@ from mercbo.linalg import Factors
 from mercbo.model import Model, is_strained
 from mercbo.posterior import Posterior
 from mercbo.record.history import History
+from mercbo.record.observations import Prediction
 
 log = logging.getLogger(__name__)
 
@@ -156,6 +157,16 @@ class Surrogate:
                 else self.posteriors
             )
         return self._averaged
+
+    @property
+    def jitter(self) -> float:
+        """The largest jitter on the covariance of the data in any of the posteriors."""
+        return max(posterior.jitter for posterior in self.posteriors)
+
+    def prediction(self, rows: Rows) -> Prediction:
+        """`predict` in the units of the results."""
+        mean, std = self.predict(rows)
+        return Prediction(self.units.value(mean), self.units.deviation(std))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noise-free function, in standardised units.

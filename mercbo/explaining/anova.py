@@ -102,6 +102,7 @@ class Term:
     @classmethod
     def of(cls, kernel: Kernel, w: Floats, scale: float, order: int | None) -> Term:
         tables: dict[int, Floats] = {}
+        order = None if order is None else min(order, kernel.n)  # no term has more factors
         for part in kernel.parts:
             for variable, features in zip(part.variables.tolist(), part.features, strict=True):
                 tables[variable] = _variable_table(part, w[features], order)

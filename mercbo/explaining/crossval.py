@@ -42,13 +42,19 @@ class Calibration:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A result, and what the others predict for it, with an interval, in the user's units."""
+    """A result, and what the others predict for it, with an interval, in the user's units.
+
+    residual
+        The result less its prediction, in standard deviations of the prediction (noise included);
+        positive if the result is above.
+    """
 
     point: Point
     observed: float
     predicted: float
     low: float
     high: float
+    residual: float
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,9 @@ def cross_validation(
     sides = (left.mean, left.quantile(0.5 - level / 2), left.quantile(0.5 + level / 2))
     shown = [units.value(data.warp.inverse(side)) for side in sides]
     low, high = np.min(shown, axis=0), np.max(shown, axis=0)
-    results = tuple(
-        LeftOut(*each)
-        for each in zip(points, values.tolist(), shown[0].tolist(), low.tolist(), high.tolist(),
-                        strict=True)
-    )  # fmt: skip
+    residuals = units.sign * (data.y - left.mean) / np.sqrt(left.variance)
+    columns = [column.tolist() for column in (values, shown[0], low, high, residuals)]
+    results = tuple(LeftOut(*each) for each in zip(points, *columns, strict=True))
     counted = tuple(
         Calibration(rate, int((np.abs(2.0 * ranks - 1.0) <= rate).sum()), len(ranks))
         for rate in RATES

@@ -167,7 +167,7 @@ class Explanation:
         if what == "check":
             return [
                 {**left.point, "observed": left.observed, "predicted": left.predicted,
-                 "low": left.low, "high": left.high}
+                 "low": left.low, "high": left.high, "residual": left.residual}
                 for left in self.check.results
             ]  # fmt: skip
         listed = self.why.parts if what == "why" and self.why else getattr(self, what)

@@ -49,6 +49,7 @@ from functools import cached_property
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.errors import NumericalError
 from mercbo.explaining.further import Further
 from mercbo.explaining.ridges import Ridges, sums_at
 from mercbo.explaining.stacks import Held, Stack
@@ -262,6 +263,9 @@ def _switched(
     other = int(rng.integers(len(seen)))
     if other == which or not any(part.graph == "path" for part in seen[0].data.kernel.parts):
         return which, level
-    reached = seen[other].density(seen[other].data, z)
+    try:
+        reached = seen[other].density(seen[other].data, z)
+    except NumericalError:
+        return which, level
     taken = np.log(rng.uniform()) < reached[0] - level[0]
     return (other, reached) if taken else (which, level)

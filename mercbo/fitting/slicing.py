@@ -20,11 +20,12 @@ by doubling (at most 10 times) and shrink under Neal's acceptance test (Annals o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mercbo.arrays import Floats, Rows
+from mercbo.errors import NumericalError
 from mercbo.inference import Data, Fit, Hyper
 from mercbo.kernel import Kernel
 from mercbo.linalg import Factor, cholesky
@@ -36,8 +37,11 @@ DOUBLINGS = 10
 
 
 def fit_slice(data: Data, previous: Fit | None, *, sweeps: int, rng: np.random.Generator) -> Fit:
-    """The last state of the chain after this fit's sweeps."""
+    """The last state of the chain after this fit's sweeps. A chain whose last state cannot be
+    evaluated on the present data starts anew."""
     chain = Chain(data, previous.hypers[0] if previous else None)
+    if previous is not None and not chain.is_possible:
+        chain, previous = Chain(data, None), None
     for _ in range(sweeps if previous else BURN_IN):
         chain.sweep(rng=rng)
     return Fit((chain.hyper(),), seen=len(data), cold=previous.cold if previous else len(data))
@@ -65,11 +69,23 @@ class Chain:
         low, high = float(data.y.min()), float(data.y.max())
         self.mean_prior = (0.5 * (low + high), max(high - low, 1e-6) / 4, low, high)
         self.amplitude_prior = amplitude_prior(self.kernel, variance)
-        self.log_product = self.tables.log_product(np.exp(self.log_beta))  # (N, N)
+        # The tables that log_product is the sum of. An update subtracts the same table that was
+        # added: an entry of T that is zero but for rounding has no logarithm worth recomputing.
+        self.own = self.tables.log_tables(np.exp(self.log_beta))
+        self.log_product = self.tables.log_product(self.own)  # (N, N)
 
     def hyper(self) -> Hyper:
         amplitude, noise = float(np.exp(self.log_amplitude)), float(np.exp(self.log_noise))
         return Hyper(np.exp(self.log_beta), amplitude, noise, self.mean)
+
+    @property
+    def is_possible(self) -> bool:
+        """True if the covariance matrix of the state can be factored."""
+        try:
+            self._factor(np.exp(self.log_product), self.log_amplitude, self.log_noise)
+        except NumericalError:
+            return False
+        return True
 
     def sweep(self, *, rng: np.random.Generator) -> None:
         self._update_mean(rng)
@@ -110,8 +126,7 @@ class Chain:
 
     def _update_beta(self, which: int, rng: np.random.Generator) -> None:
         pairs = self.tables.pairs(which)
-        own = self.tables.log_table(which, np.exp(self.log_beta[which]))
-        log_others = self.log_product - own.take(pairs)
+        log_others = self.log_product - self.own[which].take(pairs)
         others = np.exp(log_others)
 
         def density(value: float) -> float:
@@ -124,7 +139,8 @@ class Chain:
 
         value = slice_update(density, float(self.log_beta[which]), width=1.0, rng=rng)
         self.log_beta[which] = value
-        self.log_product = log_others + self.tables.log_table(which, np.exp(value)).take(pairs)
+        self.own[which] = self.tables.log_table(which, np.exp(value))
+        self.log_product = log_others + self.own[which].take(pairs)
 
     def _factor(self, product: Floats, log_amplitude: float, log_noise: float) -> Factor:
         amplitude = np.exp(log_amplitude)
@@ -148,9 +164,16 @@ class FactorTables:
             for (v, f), factor in np.ndenumerate(part.factors)
         }
 
-    def log_product(self, beta: Floats) -> Floats:
-        tables = self.data.kernel.log_tables(beta)
-        return self.data.kernel.sum_tables(tables, self.data.rows, self.data.hot)
+    def log_tables(self, beta: Floats) -> list[Floats]:
+        """`log_table` of each factor."""
+        return [self.log_table(which, float(each)) for which, each in enumerate(beta)]
+
+    def log_product(self, tables: Sequence[Floats]) -> Floats:
+        """(N, N): the sum over all factors of log T between the data rows."""
+        total = np.zeros((len(self.data), len(self.data)))
+        for which, table in enumerate(tables):
+            total += table.take(self.pairs(which))
+        return total
 
     def log_table(self, which: int, beta: float) -> Floats:
         """(C, C): log T of one factor between the values of its variable."""
@@ -192,9 +215,17 @@ def amplitude_prior(kernel: Kernel, variance: float) -> tuple[float, float]:
 
 
 def slice_update(
-    density: Callable[[float], float], start: float, *, width: float, rng: np.random.Generator
+    log_density: Callable[[float], float], start: float, *, width: float, rng: np.random.Generator
 ) -> float:
-    """One update of a coordinate by slice sampling with doubling (Neal 2003, figs. 4 to 6)."""
+    """One update of a coordinate by slice sampling with doubling (Neal 2003, figs. 4 to 6). The
+    density is zero if the covariance matrix cannot be factored."""
+
+    def density(value: float) -> float:
+        try:
+            return log_density(value)
+        except NumericalError:
+            return -np.inf
+
     level = density(start) + np.log(rng.uniform())
     left = start - width * rng.uniform()
     right = left + width

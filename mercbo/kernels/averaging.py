@@ -154,19 +154,23 @@ class Averaged(Kernel):
         for source, maps in zip(self.group.source, self.group.maps, strict=True):
             rotation = np.zeros((self.features, self.features))
             for i, s in enumerate(source.tolist()):
-                psi, own, _ = where[i]
+                (psi, own, _), (before, features, _) = where[i], where[s]
                 if psi.shape[1] == 0:
                     continue
-                block = np.linalg.lstsq(psi, psi[maps[i, : len(psi)]], rcond=None)[0]
-                rotation[np.ix_(where[s][1], own)] = np.where(np.abs(block) < 1e-12, 0.0, block)
+                block = np.linalg.lstsq(before, psi[maps[i, : len(psi)]], rcond=None)[0]
+                rotation[np.ix_(features, own)] = np.where(np.abs(block) < 1e-12, 0.0, block)
             found.append(csr_matrix(rotation))
         return found
 
     @cached_property
     def _owners(self) -> dict[int, tuple[Floats, Index, Index]]:
-        """Per variable: psi, its features and its factors."""
+        """Per variable: psi at its values, its features and its factors."""
         return {
-            int(variable): (part.psi, part.features[at], part.factors[at])
+            int(variable): (
+                part.psi if part.rank is None else part.psi[part.rank[at]],
+                part.features[at],
+                part.factors[at],
+            )
             for part in self.parts
             for at, variable in enumerate(part.variables)
         }

@@ -257,7 +257,7 @@ class MotifSum:
     def neighbours(self, rows: Rows) -> Floats:
         """(P, L)."""
         kernel, worth = self.term.kernel, np.append(self.worth, 0.0)[:, np.newaxis]
-        value = np.tile(kernel.level_value, (len(rows), 1))
+        value = np.tile(kernel.level_rank, (len(rows), 1))
         step = max(1, ENTRIES // (len(self.term.reading.variables) * len(worth)))
         out = np.empty((len(rows), kernel.levels))
         for i in range(0, len(rows), step):
@@ -268,7 +268,8 @@ class MotifSum:
 
 
 class Around:
-    """The stretches of some rows when one variable (J,) takes some value (P, J)."""
+    """The stretches of some rows when one variable (J,) takes some value (P, J), given by its place
+    in the shared order."""
 
     def __init__(self, term: MotifTerm, rows: Rows, variable: Index, value: Index) -> None:
         reading = term.reading
@@ -280,7 +281,7 @@ class Around:
         self.code = reading.code(rows)
         padded = np.column_stack([self.code, np.full(len(rows), reading.codes)])
         self.old = padded[:, which]  # (P, n + 1, W): the stretches that have each place
-        step = value - rows[:, variable]
+        step = value - term.kernel.ranked(rows)[:, variable]
         # (P, J, W): what becomes of them
         self.new = self.old[:, self.at] + step[:, :, np.newaxis] * power[self.at]
 
@@ -339,6 +340,6 @@ class MotifCovariance:
         """The same (P, J, N) and (P, J) of the rows, one variable at the value of a level (P, J);
         a column of levels has one variable."""
         kernel = self.term.kernel
-        variable, value = kernel.level_variable[level[0]], kernel.level_value[level]
+        variable, value = kernel.level_variable[level[0]], kernel.level_rank[level]
         moved = Around(self.term, rows, variable, value).values(self._told)
         return moved, np.full(level.shape, self.term.motifs.amplitude)

@@ -26,13 +26,13 @@ value is worth is smooth beforehand. Those of a complete graph count alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from mercbo.arrays import Floats, Index, Rows
 from mercbo.features import Coefficients
-from mercbo.kernel import Kernel, Part
+from mercbo.kernel import Kernel, Part, once_per_kernel
 
 # What two variables have in common is not told from what each of them does.
 FEWEST_ALIKE = 3
@@ -58,7 +58,7 @@ class Coordinates:
     mix: Floats  # (D, U)
 
     @staticmethod
-    @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for them each step
+    @once_per_kernel  # every step of a fit asks for them
     def of(kernel: Kernel) -> Coordinates:
         """With no modes where no variables are alike."""
         found = [
@@ -75,7 +75,7 @@ class Coordinates:
         for (part, members), weight in zip(found, weights, strict=True):
             modes = np.arange(len(weight))
             scale = np.sqrt(weight / (total * len(members)))
-            levels, features = part.levels[members], part.features[members]
+            levels, features = part.ordered[members], part.features[members]
             step[levels[:, :, np.newaxis], at + modes] = part.psi[:, modes] * scale
             mix[features[:, modes], at + modes] = scale
             at += len(weight)

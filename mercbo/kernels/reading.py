@@ -16,7 +16,7 @@ DNA, so is the other strand.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mercbo.arrays import Floats, Index, Rows
-from mercbo.kernel import Kernel, Part
+from mercbo.kernel import Kernel, Part, once_per_kernel
 
 # Letters of a stretch. On 32 simulated microarrays of 8 letters, stretches of four were better than
 # no motifs (20 wins, 8 ties, 4 losses after 120 evaluations), those of five no better than four.
@@ -48,9 +48,11 @@ class Reading:
     psi: Floats  # (k, d)
     features: Index  # (n, d)
     opposite: Index | None  # (k,): each letter's on the other strand, where there is one
+    # (n, k): the number of each declared value among the letters; None: as declared
+    rank: Index | None = None
 
     @staticmethod
-    @lru_cache(maxsize=8)  # a kernel is the same all along a run, and a fit asks for it each step
+    @once_per_kernel  # every step of a fit asks for it
     def of(kernel: Kernel) -> Reading | None:
         """None where there is nothing to read. Letters go before bits, and longer rows first."""
         rows = [(part, row) for part in kernel.parts for row in _neighbours(kernel, part)]
@@ -60,9 +62,10 @@ class Reading:
         letters = LETTERS
         while part.size**letters > MOST_CODES:
             letters -= 1
-        features = part.features[np.searchsorted(part.variables, found)]
+        members = np.searchsorted(part.variables, found)
         opposite = _opposite(kernel.values[found[0]])
-        return Reading(found, part.size, letters, part.psi, features, opposite)
+        rank = None if part.rank is None else part.rank[members]
+        return Reading(found, part.size, letters, part.psi, part.features[members], opposite, rank)
 
     @property
     def starts(self) -> int:
@@ -86,6 +89,8 @@ class Reading:
     def spelt(self, rows: Rows, strand: int = 0) -> Rows:
         """(N, n): the letters of one strand or of the other."""
         letters = rows[:, self.variables]
+        if self.rank is not None:
+            letters = self.rank[np.arange(len(self.variables)), letters]
         return letters if strand == 0 else self._other(letters)
 
     def _other(self, letters: Rows) -> Rows:

@@ -8,12 +8,19 @@ import re
 from collections.abc import Collection
 
 from mercbo.domain.variables import Binary, Value, Variable
-from mercbo.lab.tables import Cell
+from mercbo.errors import quoted
+from mercbo.lab.rows import Cell
 
 # How people and spreadsheets write that an evaluation failed.
 FAILED = {
     "failed", "fail", "failure", "na", "n/a", "n.a.", "nan", "none", "null", "error", "err",
     "#n/a", "#na", "#div/0!", "#value!", "#num!", "#ref!", "-", "--", "x",
+}  # fmt: skip
+# How people write that there is no number, for one of several reasons.
+UNCLEAR = {
+    "nd", "n.d.", "n. d.", "not detected", "not determined", "nm", "n.m.", "not measured", "trace",
+    "traces", "tr", "tr.", "bdl", "b.d.l.", "bql", "lod", "<lod", "loq", "<loq", "below lod",
+    "below loq", "tbd", "pending", "?",
 }  # fmt: skip
 YES, NO = {"yes", "y", "true", "on", "1"}, {"no", "n", "false", "off", "0"}
 NOTHING = {"none", "null", "nothing", "-", "--"}
@@ -22,6 +29,10 @@ PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 # 1.234,5 and 1,234.5, and the ambiguous 1,234
 GROUPED = re.compile(r"[+-]?\d{1,3}(([.,' ]\d{3})+)([.,]\d+)?")
+
+
+# "<1", "> 99", "≤ 0.5"
+BOUND = re.compile(r"[<>≤≥]")
 
 
 class CellError(Exception):
@@ -70,19 +81,52 @@ def result_of(
         return None
     number = number_of(cell, decimal_comma=decimal_comma)
     if number is None:
-        raise CellError(
-            f"{cell!r} is not a number{_near_number(cell)}; write 'failed' for a failure"
-        )
+        raise CellError(f"{quoted(cell)} {_advice(cell)}")
     return number
 
 
-def _near_number(cell: Cell) -> str:
-    found = re.search(r"[+-]?\d+([.,]\d+)?", str(cell))
-    return f" (is {found.group().replace(',', '.')} meant?)" if found else ""
+def is_formula(cell: Cell) -> bool:
+    """Whether a cell holds a formula in place of its value."""
+    return isinstance(cell, str) and cell.startswith(("=", "@"))
 
 
-def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> Value:
-    """The value of a variable that a cell stands for; a `CellError` names the nearest."""
+CALCULATE = (
+    "is a formula, and the file does not hold its value; open the file in a spreadsheet program "
+    "and save it again, or write the number"
+)
+
+
+def _advice(cell: Cell) -> str:
+    """What is wrong with a result that is no number, and what to write instead."""
+    text = str(cell).strip().lower()
+    if is_formula(cell):
+        return CALCULATE
+    if BOUND.match(text):
+        return (
+            "is a bound, not a number; write the number that was read off, or 0 if nothing was "
+            "detected, or leave the cell empty if it was not measured"
+        )
+    if text in UNCLEAR:
+        return (
+            "is not a number; write 0 if nothing was detected, leave the cell empty if it was not "
+            "measured, or write 'failed' if the experiment failed"
+        )
+    return f"is not a number{_near_number(text)}; write 'failed' for a failure"
+
+
+def _near_number(text: str) -> str:
+    """A question about the only number in a text, such as 85 in "85 %"."""
+    found = re.findall(r"(?<![\w.,])[+-]?\d+(?:[.,]\d+)?", text)
+    digits = re.findall(r"\d+", text)
+    alone = len(found) == 1 and len(digits) == len(re.findall(r"\d+", found[0]))
+    return f" (is {found[0].replace(',', '.')} meant?)" if alone else ""
+
+
+def value_of(
+    variable: Variable, cell: Cell, *, decimal_comma: bool = False, advise: bool = True
+) -> Value:
+    """The value of a variable that a cell stands for; a `CellError` names the nearest, unless
+    `advise` is False."""
     values = {value: value for value in variable.values}
     cell = "" if cell is None else cell  # a workbook has no empty text
     # True equals 1 in Python, but is no cell of that number
@@ -112,7 +156,7 @@ def value_of(variable: Variable, cell: Cell, *, decimal_comma: bool = False) -> 
             f"{cell!r} may be {' or '.join(map(repr, alike))}, which a spreadsheet takes for the "
             "same number; write the text, in a column that is formatted as text"
         )
-    raise CellError(_refusal(variable, cell, number))
+    raise CellError(_refusal(variable, cell, number, advise=advise))
 
 
 def _number_in(value: Value) -> float | None:
@@ -143,12 +187,13 @@ def _truth(cell: Cell) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
-def _refusal(variable: Variable, cell: Cell, number: float | None) -> str:
+def _refusal(variable: Variable, cell: Cell, number: float | None, *, advise: bool) -> str:
     if is_empty(cell):
         return f"is empty; one of {_some(variable)} was wanted"
-    # not by way of `index`, for which True is 1
-    complaint = f"{cell!r} {variable._refusal(cell)}".split("; did you mean")[0]
-    near = nearest(variable, cell, number)
+    if is_formula(cell):
+        return f"{quoted(cell)} {CALCULATE}"
+    complaint = f"{quoted(cell)} {variable.expected()}"
+    near = nearest(variable, cell, number) if advise else None
     return f"{complaint}; the nearest is {near!r}" if near is not None else complaint
 
 

@@ -18,11 +18,13 @@ from mercbo.domain.variables import (
     Ordinal,
     Value,
     Variable,
+    ordered,
 )
 from mercbo.errors import SpaceError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of
 from mercbo.lab.results import CONTROL, PLATE_COLUMNS
-from mercbo.lab.tables import Cell, Table
+from mercbo.lab.rows import Cell
+from mercbo.lab.tables import Table
 from mercbo.space import Space
 
 # More different numbers than this are rather a measurement or a continuous setting.
@@ -30,6 +32,9 @@ MANY = 24
 # A column of texts that differ in at least this share of the rows is a label.
 LABELS = 0.9
 FEWEST_FOR_LABELS = 6
+LABEL = "like a label; if it is a choice, list the values to choose from in a space file (--space)"
+# Sequences have at least so many letters, of an alphabet of at most so many.
+SHORTEST, MOST_LETTERS = 3, 25
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ def inferred(table: Table, target: str, *, ignore: tuple[str, ...] = ()) -> list
         if name not in skipped
     ]
     if not any(column.variable for column in columns):
-        raise SpaceError(f"{table.name}: no column besides {target!r} varies, so there is no space")
+        why = "; ".join(f"{column.name!r} {column.remark}" for column in columns)
+        raise SpaceError(
+            f"{table.name}: no column can be a variable: {why or f'there is none but {target!r}'}"
+        )
     return columns
 
 
@@ -95,7 +103,9 @@ def _numeric(name: str, found: list[int | float]) -> Column:
         return Column(name, Binary(), "")
     if len(found) > MAX_VALUES:
         return Column(name, None, f"has {len(found)} different numbers; round them to use it")
-    remark = "many different numbers: fewer, coarser ones are easier" if len(found) > MANY else ""
+    remark = (
+        "has many different numbers; fewer, coarser ones are easier" if len(found) > MANY else ""
+    )
     low, high = found[0], found[-1]
     if isinstance(low, int) and isinstance(high, int) and high - low + 1 == len(found):
         return Column(name, Integer(low, high), remark)
@@ -103,14 +113,34 @@ def _numeric(name: str, found: list[int | float]) -> Column:
 
 
 def _texts(name: str, filled: list[Cell]) -> Column:
-    values: list[Value] = list(dict.fromkeys(str(cell) for cell in filled))
+    values = ordered(str(cell) for cell in filled)
     if len(values) == 1:
         return Column(name, None, f"is {values[0]!r} in every row")
-    if len(filled) >= FEWEST_FOR_LABELS and len(values) >= LABELS * len(filled):
-        return Column(name, None, "differs in nearly every row, like a label")
-    if len(values) > MAX_VALUES:
-        return Column(name, None, f"has {len(values)} different texts")
-    return Column(name, Categorical(values), "")
+    label = len(filled) >= FEWEST_FOR_LABELS and len(values) >= LABELS * len(filled)
+    sequence = _sequence(name, [str(value) for value in values])
+    if label or len(values) > MAX_VALUES:
+        return Column(name, None, sequence or f"has {len(values):,} different texts, {LABEL}")
+    return Column(name, Categorical(values), sequence if len(values) > MANY else "")
+
+
+def _sequence(name: str, texts: list[str]) -> str:
+    """What to do with a column of sequences, such as DNA; empty if the texts are none."""
+    lengths = {len(text) for text in texts}
+    letters = sorted(set("".join(texts).replace("-", "")))
+    one_case = all(text.isalpha() for text in letters) and len({c.isupper() for c in letters}) == 1
+    if not one_case or len(letters) > MOST_LETTERS or min(lengths) < SHORTEST:
+        return ""
+    shown = f"of the letters {''.join(letters)}"
+    if len(lengths) > 1:
+        return (
+            f"looks like a sequence {shown}, with {min(lengths)} to {max(lengths)} letters; only "
+            "sequences of one length can be variables, each letter in a column of its own"
+        )
+    count = lengths.pop()
+    return (
+        f"looks like a sequence {shown}; write each letter in a column of its own, "
+        f"{name}1 to {name}{count}, and each column is a variable"
+    )
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -126,9 +156,9 @@ def as_yaml(columns: list[Column], source: str) -> str:
     ]
     for column in columns:
         if column.variable is None:
-            lines.append(f"  # {_one_line(column.name)}: left out, it {column.remark}")
+            lines.append(f"  # {_one_line(f'{column.name}: left out, it {column.remark}')}")
             continue
-        remark = f"  # {column.remark}" if column.remark else ""
+        remark = f"  # {_one_line(column.remark)}" if column.remark else ""
         lines.append(f"  {_text(column.name)}: {_variable(column.variable)}{remark}")
     names = [c.name for c in columns if c.variable is not None]
     first = columns[[c.name for c in columns].index(names[0])].variable

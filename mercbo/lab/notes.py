@@ -1,10 +1,14 @@
-"""What a laboratory writes beside its results: the name of the target, and columns of its own.
+"""Tables of a study file beside the event log: settings, the wells of plates, and controls.
 
-They live in tables of the study's own file, beside the store's log. They steer nothing: a study
-without them works, and what the optimizer does never depends on them.
+| table             | rows                                                                    |
+|-------------------|-------------------------------------------------------------------------|
+| `mercbo_notes`    | settings of the study: the name of the target, the title                |
+| `mercbo_wells`    | plates as `mercbo ask` laid them out: plate, well, design or control    |
+| `mercbo_controls` | results of controls, which are no designs                               |
+| `mercbo_cells`, `mercbo_columns` | columns beside results, by earlier versions; read only   |
 
-Columns belong to a result, and are found again by its design and value: the log knows nothing of
-them, and results may be told, corrected and forgotten by other ways than a table.
+No suggestion depends on them. Writing joins the transaction of the optimizer (`writing`), so that
+results and controls of a table are stored together or not at all.
 """
 
 from __future__ import annotations
@@ -13,23 +17,37 @@ import json
 import math
 import sqlite3
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mercbo.errors import StateError
-from mercbo.lab.tables import Cell
+from mercbo.lab.results import Control
+from mercbo.lab.rows import Cell
+from mercbo.optimizer import Optimizer
 
 # Seconds to wait for another process that writes.
 PATIENCE = 60
 TABLES = (
     "CREATE TABLE IF NOT EXISTS mercbo_notes (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS mercbo_cells (number INTEGER PRIMARY KEY, design TEXT NOT NULL,"
-    " value TEXT NOT NULL, cells TEXT NOT NULL)",
-    # of earlier versions, which kept columns per design
-    "CREATE TABLE IF NOT EXISTS mercbo_columns (design TEXT PRIMARY KEY, cells TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS mercbo_wells (plate INTEGER NOT NULL, well TEXT NOT NULL,"
+    " design TEXT, PRIMARY KEY (plate, well))",
+    "CREATE TABLE IF NOT EXISTS mercbo_controls (number INTEGER PRIMARY KEY, plate TEXT, well TEXT,"
+    " value TEXT NOT NULL, std TEXT NOT NULL, cells TEXT NOT NULL, time TEXT NOT NULL,"
+    " UNIQUE (plate, well))",
 )
+
+
+IN_ORDER = "ORDER BY plate, rowid"
+
+
+class Well(NamedTuple):
+    """A well of a plate, and the key of the design in it; None for a control."""
+
+    plate: int
+    well: str
+    design: str | None
 
 
 class Kept(NamedTuple):
@@ -42,54 +60,103 @@ class Kept(NamedTuple):
 
 
 class Notes:
-    """The notes in a study file."""
+    """The tables of a study file beside its log."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, optimizer: Optimizer) -> None:
         self.path = path
+        self._optimizer = optimizer
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection, connection:
-                for table in TABLES:
-                    connection.execute(table)
-                yield connection
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: its notes cannot be used ({error})") from None
+    # -- settings ------------------------------------------------------------------------------
 
     def set(self, **notes: Any) -> None:
-        with self._connection() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO mercbo_notes VALUES (?, ?)",
-                [(name, json.dumps(value)) for name, value in notes.items()],
-            )
+        with self.writing() as write:
+            for name, value in notes.items():
+                write("INSERT OR REPLACE INTO mercbo_notes VALUES (?, ?)", name, json.dumps(value))
 
     def get(self, name: str, default: Any = None) -> Any:
-        with self._connection() as connection:
-            found = connection.execute(
-                "SELECT value FROM mercbo_notes WHERE name = ?", (name,)
-            ).fetchone()
-        return default if found is None else json.loads(found[0])
+        found = self._read("mercbo_notes", "value", "WHERE name = ?", name)
+        return json.loads(found[0][0]) if found else default
 
-    def keep(self, columns: Iterable[Kept]) -> None:
-        """Keep the columns of some results, beside those that were kept before."""
-        with self._connection() as connection:
-            connection.executemany(
-                "INSERT INTO mercbo_cells (design, value, cells) VALUES (?, ?, ?)",
-                [(each.design, json.dumps(each.value), json.dumps(each.cells)) for each in columns],
-            )
+    # -- wells ---------------------------------------------------------------------------------
+
+    def wells(self) -> list[Well]:
+        """All wells, plate by plate, in the order of the plates."""
+        return [Well(*row) for row in self._read("mercbo_wells", "plate, well, design", IN_ORDER)]
+
+    def add_wells(self, wells: Iterable[Well]) -> list[Well]:
+        """Store plates numbered from 1 behind those that there are; return them as numbered."""
+        with self.writing() as write:
+            last = max((each.plate for each in self.wells()), default=0)
+            numbered = [each._replace(plate=each.plate + last) for each in wells]
+            for each in numbered:
+                write("INSERT INTO mercbo_wells VALUES (?, ?, ?)", *each)
+        return numbered
+
+    def remove_wells(self, wells: Iterable[Well]) -> None:
+        with self.writing() as write:
+            for each in wells:
+                write("DELETE FROM mercbo_wells WHERE plate = ? AND well = ?", *each[:2])
+
+    # -- controls ------------------------------------------------------------------------------
+
+    def controls(self) -> list[Control]:
+        """All results of controls, in the order told."""
+        rows = self._read("mercbo_controls", "value, std, cells, time", "ORDER BY number")
+        return [
+            Control(json.loads(value), json.loads(std), json.loads(cells), time=time)
+            for value, std, cells, time in rows
+        ]
+
+    def add_controls(self, controls: Iterable[Control], *, time: str) -> None:
+        """Store results of controls; a control with a plate and a well takes the place of the one
+        that is stored."""
+        with self.writing() as write:
+            for each in controls:
+                write(
+                    "INSERT OR REPLACE INTO mercbo_controls (plate, well, value, std, cells, time)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    *(each.place or (None, None)),
+                    *(json.dumps(part) for part in (each.value, each.std, each.notes)),
+                    time,
+                )
+
+    # -- columns of earlier versions -----------------------------------------------------------
 
     def kept(self) -> list[Kept]:
-        """All that was kept, in that order."""
-        with self._connection() as connection:
-            old = connection.execute("SELECT design, cells FROM mercbo_columns").fetchall()
-            rows = connection.execute(
-                "SELECT design, value, cells FROM mercbo_cells ORDER BY number"
-            ).fetchall()
+        """The columns beside results that earlier versions stored, in that order."""
+        old = self._read("mercbo_columns", "design, cells")
+        rows = self._read("mercbo_cells", "design, value, cells", "ORDER BY number")
         return [
             *(Kept(design, math.nan, json.loads(cells)) for design, cells in old),
             *(Kept(design, json.loads(value), json.loads(cells)) for design, value, cells in rows),
         ]
+
+    # -- the file ------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[..., None]]:
+        """A function that runs a statement in the transaction of the optimizer, which it joins or
+        begins."""
+        from mercbo.record.store import Store  # needs SQLAlchemy
+
+        store = self._optimizer._log
+        assert isinstance(store, Store)
+        with self._optimizer.transaction():
+            for table in TABLES:
+                store.execute(table)
+            yield store.execute
+
+    def _read(self, table: str, columns: str, rest: str = "", *parameters: Any) -> list[Any]:
+        """Rows of a table; none if the file has no such table."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
+                known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
+                if known.fetchone() is None:
+                    return []
+                wanted = f"SELECT {columns} FROM {table} {rest}"
+                return connection.execute(wanted, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: its notes cannot be read ({error})") from None
 
 
 def beside(

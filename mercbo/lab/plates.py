@@ -81,7 +81,7 @@ def controls_of(text: str, size: int) -> tuple[str, ...]:
         if not found:
             raise SettingError(f"a plate of {size} wells has no column {column[1]}")
         return found
-    if text.strip().isdigit():
+    if re.fullmatch(r"[0-9]{1,6}", text.strip()):
         count = int(text)
         if not 0 <= count < size:
             raise SettingError(f"{count} controls do not leave a free well of {size}")

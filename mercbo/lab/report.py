@@ -20,13 +20,13 @@ from mercbo import __version__
 from mercbo.arrays import Floats, Rows
 from mercbo.domain.variables import Value
 from mercbo.explaining.explain import Explanation
-from mercbo.lab import charts
+from mercbo.lab import charts, listing
+from mercbo.lab.markup import cell, number, table
 from mercbo.lab.study import Study
 from mercbo.optimizer import Optimizer
 
 # Rows of the tables, variables with effects and pairs with a map that a page holds.
 BEST, PENDING, VARIABLES, PAIRS, MAPS = 20, 400, 30, 15, 4
-_NUMBER = ' class="number"'
 # Cells of a map that fit a page.
 MOST_CELLS = 200
 
@@ -36,7 +36,10 @@ def render(study: Study) -> str:
     optimizer = study.optimizer
     told = optimizer.observations
     explained = optimizer.explain() if told else None
+    listed = listing.listed(study, explained)
     sections = [("summary", "Summary", _summary(study))]
+    if any(each.is_surprising for each in listed):
+        sections.append(("surprising", "Results to check", listing.surprising(study, listed)))
     if told:
         sections += [
             ("progress", "Progress", _progress(study)),
@@ -48,6 +51,11 @@ def render(study: Study) -> str:
             ("interactions", "Interactions", _interactions(explained)),
             ("trust", "How far to trust the model", _trust(explained)),
         ]
+    if listed:
+        sections.append(("results", "All results", listing.results(study, listed)))
+    controls = study.notes.controls()
+    if controls:
+        sections.append(("controls", "Controls", listing.controls(study, controls)))
     sections += [
         ("pending", "Pending designs", _pending(study)),
         ("settings", "Space and settings", _settings(study)),
@@ -108,40 +116,7 @@ def _last_change(optimizer: Optimizer) -> str:
     return f"{entries[-1].at[:16].replace('T', ' ')} UTC" if entries else "unknown"
 
 
-# -- pieces ------------------------------------------------------------------------------------
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def _cell(value: Value | str, *, raw: str | None = None) -> str:
-    """A cell of a table: numbers to the right, and with their full value for sorting."""
-    if raw is not None:
-        return f'<td class="picture">{raw}</td>'
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return f"<td>{escape('none' if value is None else str(value))}</td>"
-    shown = _number(value) if isinstance(value, float) else str(value)
-    return f'<td{_NUMBER} data-v="{value!r}">{escape(shown)}</td>'
-
-
-def _table(
-    caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, sortable: bool = False
-) -> str:
-    # a heading stands over its numbers
-    first = rows[0] if rows else [""] * len(header)
-    head = "".join(
-        f'<th scope="col"{_NUMBER if _NUMBER in cell else ""}>{escape(name)}</th>'
-        for name, cell in zip(header, first, strict=True)
-    )
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    kind = ' class="sortable"' if sortable else ""
-    # the region can be scrolled by keyboard where the table is wider than the page
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
-        f"<table{kind}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
+# -- sections ----------------------------------------------------------------------------------
 
 
 def _summary(study: Study) -> str:
@@ -149,7 +124,7 @@ def _summary(study: Study) -> str:
     ranked = study.ranked()
     facts = [
         ("Results", str(len(optimizer.observations))),
-        ("Best", _number(ranked[0].mean) if ranked else "none yet"),
+        ("Best", number(ranked[0].mean) if ranked else "none yet"),
         ("Pending", str(len(optimizer.pending))),
         ("Failed", str(len(optimizer.failed))),
         ("Variables", str(len(study.space))),
@@ -163,7 +138,7 @@ def _summary(study: Study) -> str:
     if ranked:
         first = ranked[0]
         shown = ", ".join(f"{name} = {value}" for name, value in first.point.items())
-        value = _number(first.mean) + first.remark
+        value = number(first.mean) + first.remark
         best = f"<p>The best result, {value}, came from {escape(shown)}.</p>"
     return f'<dl class="facts">{listed}</dl>{best}'
 
@@ -194,15 +169,15 @@ def _best(study: Study) -> str:
     # results of a design are counted where some has several
     counted = len(ranked) < len(study.optimizer.observations)
     rows = [
-        [_cell(rank), _cell(each.mean), *[_cell(len(each.results))] * counted,
-         *(_cell(value) for value in each.point.values())]
+        [cell(rank), cell(each.mean), *[cell(len(each.results))] * counted,
+         *(cell(value) for value in each.point.values())]
         for rank, each in enumerate(ranked[:BEST], start=1)
     ]  # fmt: skip
     if counted:
         header = ["Rank", f"Mean {study.target}", "Times", *study.space.names]
-        return _table(f"The {len(rows)} best designs", header, rows, sortable=True)
+        return table(f"The {len(rows)} best designs", header, rows, sortable=True)
     header = ["Rank", study.target, *study.space.names]
-    return _table(f"The {len(rows)} best results", header, rows, sortable=True)
+    return table(f"The {len(rows)} best results", header, rows, sortable=True)
 
 
 def _importance(found: Explanation) -> str:
@@ -210,15 +185,15 @@ def _importance(found: Explanation) -> str:
     rows = [
         [
             f'<th scope="row">{escape(each.variables[0])}</th>',
-            _cell("", raw=charts.bar(each.total or 0.0)),
-            _cell(f"{each.main:.0%}"),
-            _cell(f"{each.total or 0.0:.0%}"),
+            cell("", raw=charts.bar(each.total or 0.0)),
+            cell(f"{each.main:.0%}"),
+            cell(f"{each.total or 0.0:.0%}"),
         ]
         for each in ranked
     ]
     header = ["Variable", "Importance", "Alone", "With interactions"]
     caption = "Share of the objective's variance that comes from each variable"
-    return _table(caption, header, rows)
+    return table(caption, header, rows)
 
 
 def _effects(found: Explanation, target: str) -> str:
@@ -230,16 +205,16 @@ def _effects(found: Explanation, target: str) -> str:
         rows = [
             [
                 f'<th scope="row">{escape("none" if e.value is None else str(e.value))}</th>',
-                _cell(f"{e.estimate:+.3g}"),
-                _cell("", raw=charts.interval(e.low, e.estimate, e.high, most)),
-                _cell(f"{e.low:+.3g} to {e.high:+.3g}"),
+                cell(f"{e.estimate:+.3g}"),
+                cell("", raw=charts.interval(e.low, e.estimate, e.high, most)),
+                cell(f"{e.low:+.3g} to {e.high:+.3g}"),
             ]
             for e in found.effects
             if e.variable == name
         ]
         header = ["Value", "Effect", "Chart", f"{found.level:.0%} interval"]
         blocks.append(
-            f"<div><h3>{escape(name)}</h3>{_table(f'Effects of {name}', header, rows)}</div>"
+            f"<div><h3>{escape(name)}</h3>{table(f'Effects of {name}', header, rows)}</div>"
         )
     note = (
         f"<p>The effect of a value is the change of {escape(target)} that it makes against the "
@@ -260,14 +235,14 @@ def _interactions(found: Explanation) -> str:
     rows = [
         [
             f'<th scope="row">{escape(" × ".join(each.variables))}</th>',
-            _cell("", raw=charts.bar(each.main / ranked[0].main if ranked[0].main > 0 else 0.0)),
-            _cell(f"{each.main:.1%}"),
-            _cell(f"{each.settled:.0%}"),
+            cell("", raw=charts.bar(each.main / ranked[0].main if ranked[0].main > 0 else 0.0)),
+            cell(f"{each.main:.1%}"),
+            cell(f"{each.settled:.0%}"),
         ]
         for each in ranked[:PAIRS]
     ]
     header = ["Pair", "Chart", "Share of variance", "Settled by the data"]
-    listed = _table("The strongest interactions", header, rows)
+    listed = table("The strongest interactions", header, rows)
     maps: list[str] = []
     for each in ranked:
         cells = [c for c in found.interactions if c.variables == each.variables]
@@ -292,8 +267,8 @@ def _map(found: Explanation, variables: tuple[str, ...]) -> str:
         rows.append(row)
     name = " × ".join(variables)
     caption = f"{name}: beyond the two effects (* the interval leaves out 0)"
-    table = _table(caption, [f"{variables[0]} \\ {variables[1]}", *map(str, columns)], rows)
-    return f"<div><h3>{escape(name)}</h3>{table.replace('<table', '<table class=heat', 1)}</div>"
+    made = table(caption, [f"{variables[0]} \\ {variables[1]}", *map(str, columns)], rows)
+    return f"<div><h3>{escape(name)}</h3>{made.replace('<table', '<table class=heat', 1)}</div>"
 
 
 def _shade(share: float) -> str:
@@ -310,16 +285,16 @@ def _trust(found: Explanation) -> str:
         check.r2,
     )
     rows = [
-        [_cell(f"{each.stated:.0%}"), _cell(f"{each.rate:.0%}"),
-         _cell(f"{each.inside} of {each.of}"), _cell(f"±{each.tolerance:.0%}")]
+        [cell(f"{each.stated:.0%}"), cell(f"{each.rate:.0%}"),
+         cell(f"{each.inside} of {each.of}"), cell(f"±{each.tolerance:.0%}")]
         for each in check.calibration
     ]  # fmt: skip
     header = ["Stated", "Found", "Results inside", "Expected scatter"]
-    table = _table("Results that lie in their intervals", header, rows)
+    rates = table("Results that lie in their intervals", header, rows)
     return (
         "<p>Each result was predicted from all the others. The closer to the line, and the nearer "
         f"the found rates to the stated ones, the better.</p>"
-        f'<div class="columns"><div>{drawn}</div><div>{table}</div></div>'
+        f'<div class="columns"><div>{drawn}</div><div>{rates}</div></div>'
     )
 
 
@@ -333,14 +308,14 @@ def _pending(study: Study) -> str:
     header = ["Number", *study.space.names]
     if optimizer.observations:
         mean, std = optimizer.predict(shown)
-        extra = [[_cell(float(m)), _cell(float(2 * s))] for m, s in zip(mean, std, strict=True)]
+        extra = [[cell(float(m)), cell(float(2 * s))] for m, s in zip(mean, std, strict=True)]
         header += [f"Predicted {study.target}", "± 2 sd"]
     rows = [
-        [_cell(i), *(_cell(value) for value in point.values()), *more]
+        [cell(i), *(cell(value) for value in point.values()), *more]
         for i, (point, more) in enumerate(zip(shown, extra, strict=True), start=1)
     ]
     more = f"<p>{len(points)} are pending in all.</p>" if len(points) > PENDING else ""
-    return _table(f"{len(shown)} designs to evaluate", header, rows, sortable=True) + more
+    return table(f"{len(shown)} designs to evaluate", header, rows, sortable=True) + more
 
 
 def _settings(study: Study) -> str:
@@ -348,26 +323,26 @@ def _settings(study: Study) -> str:
     variables = [
         [
             f'<th scope="row">{escape(name)}</th>',
-            _cell(variable.kind),
-            _cell(_values(variable.values)),
+            cell(variable.kind),
+            cell(_values(variable.values)),
         ]
         for name, variable in study.space.variables.items()
     ]
-    space = _table("Variables", ["Name", "Kind", "Values"], variables)
+    space = table("Variables", ["Name", "Kind", "Values"], variables)
     rules = "".join(
         f"<li><code>{escape(repr(rule))}</code></li>" for rule in study.space.constraints
     )
     state = optimizer.to_dict()
-    names = ["direction", "backend", "acquisition", "repeats", "n_initial"]
-    settings = [(name, str(state[name])) for name in names]
+    names = ["direction", "target_bounds", "backend", "acquisition", "repeats", "n_initial"]
+    settings = [(name, str(state[name])) for name in names if state.get(name) is not None]
     settings += [("seed", str(state["entropy"]))]
     settings += [(f"model: {name}", str(value)) for name, value in state["model"].items()]
-    rows = [[f'<th scope="row">{escape(n)}</th>', _cell(v)] for n, v in settings]
+    rows = [[f'<th scope="row">{escape(n)}</th>', cell(v)] for n, v in settings]
     return (
         space
         + (f"<h3>Constraints</h3><ul>{rules}</ul>" if rules else "<p>There are no constraints.</p>")
         + "<h3>Settings and seed</h3>"
-        + _table("Settings", ["Name", "Value"], rows)
+        + table("Settings", ["Name", "Value"], rows)
     )
 
 

@@ -1,27 +1,61 @@
-"""A table of results against a study: which rows are good, and what is wrong with the others.
+"""Results of a table against a study: `compare` says which of them the study lacks.
 
-Nothing is stored here. `read_results` looks at every row first, so that whoever stores can keep all
-or nothing; each complaint names the line and the column, and what was probably meant.
+`parsing.py` reads the table. `compare` is quick and stores nothing, so that it can run within the
+transaction that stores the results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from mercbo.arrays import Rows, key, keys
-from mercbo.domain.variables import Point, Value
-from mercbo.errors import PointError, hint
-from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
-from mercbo.lab.tables import Cell, Line, Table, TableError
+from mercbo.arrays import Rows
+from mercbo.domain.variables import Point
+from mercbo.lab.rows import Cell
 from mercbo.space import Space
 
-# Columns that plates have, and that are neither variables nor notes worth keeping.
-PLATE_COLUMNS = ("plate", "well", "design")
+# Columns that say where a design or a control is.
+PLACE = ("plate", "well")
+# Columns of the tables that a study writes, which are neither variables nor results.
+PLATE_COLUMNS = (*PLACE, "design")
 CONTROL = "control"
+# What an export calls its rows.
+STATES = ("evaluated", "failed", "pending", CONTROL)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a table is read.
+
+    target, std
+        The columns of results and, if there is one, of their standard deviations.
+    bounds
+        The lowest and the highest result that is possible.
+    new
+        Whether designs that nobody asked for are accepted.
+    replicates
+        Whether a design may come again, with another result.
+    again
+        Whether a result that the study has already is one more; otherwise it is passed over, so
+        that a table may be given twice. A failure never is one more.
+    empty
+        "skip": a row without a result has none yet. "failed": it failed.
+    correct
+        Whether the results replace those told.
+    """
+
+    target: str
+    std: str = "std"
+    new: bool = False
+    replicates: bool = False
+    empty: str = "skip"
+    again: bool = False
+    correct: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -38,288 +72,180 @@ class Problem:
 
 @dataclass(frozen=True)
 class Result:
-    """One good row: a design with its result (None: it failed), its error, and other columns."""
+    """A row with a design and its result (None: it failed), the known error, and other columns."""
 
     line: int
     row: Rows
+    key: bytes
     value: float | None
     std: float | None
-    extra: dict[str, Cell]
+    notes: dict[str, Cell]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a study knows already, by the key of the design: values told (None: it failed)."""
+class Control:
+    """The result of a control well (None: it failed), with the other columns of its row."""
 
-    told: dict[bytes, list[float | None]] = field(default_factory=dict)
-    pending: dict[bytes, Rows] = field(default_factory=dict)
+    value: float | None
+    std: float | None = None
+    notes: dict[str, Cell] = field(default_factory=dict)
+    line: int = field(default=0, compare=False)
+    time: str = field(default="", compare=False)
+
+    @property
+    def place(self) -> tuple[str, str] | None:
+        """Plate and well; None if the row does not give both."""
+        plate, well = (self.notes.get(name) for name in PLACE)
+        return None if plate is None or well is None else (str(plate), str(well))
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a table holds."""
+class Parsed:
+    """What the rows of a table say."""
 
-    good: tuple[Result, ...]
-    problems: tuple[Problem, ...]
-    # lines without a result, of controls, of results that the study has already, and of failures
-    # that say nothing, since their design has a result
+    name: str
+    space: Space
+    results: tuple[Result, ...] = ()
+    controls: tuple[Control, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    # lines without a result, lines of controls, and those of them without a result
     empty: tuple[int, ...] = ()
-    controls: tuple[int, ...] = ()
-    again: tuple[int, ...] = ()
-    outdone: tuple[int, ...] = ()
+    control_lines: tuple[int, ...] = ()
+    idle_controls: tuple[int, ...] = ()
+    # designs of rows with a problem, by line
+    spoiled: tuple[tuple[int, bytes], ...] = ()
     # what was understood although it is not what a value is called
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a table is read.
+class Measured:
+    """A result that a study has (None: a failure), and its known error."""
 
-    target, std
-        The columns of results and, where there is one, of their standard deviations.
-    new
-        Whether designs that nobody asked for are welcome.
-    replicates
-        Whether a design may come again, with another result.
-    again
-        Whether a result that the study has already is one more; else it is passed over, so that a
-        table may be given twice. A failure never is: a design has failed or has not.
-    empty
-        "skip": a row without a result has none yet. "failed": it failed.
-    """
-
-    target: str
-    std: str = "std"
-    new: bool = False
-    replicates: bool = False
-    empty: str = "skip"
-    again: bool = False
+    value: float | None
+    std: float | None = None
 
 
-def read_results(table: Table, space: Space, known: Known, options: Options) -> Reading:
-    """All rows of a table, sorted into good ones and problems."""
-    check_variables(table, space)
-    _check_target(table, space, options.target)
-    extra = [
-        column
-        for column in table.header
-        if column and column not in (*space.names, options.target, options.std, *PLATE_COLUMNS)
-    ]
+@dataclass(frozen=True)
+class Known:
+    """What a study knows already, by the key of the design."""
+
+    told: dict[bytes, list[Measured]] = field(default_factory=dict)
+    pending: dict[bytes, Rows] = field(default_factory=dict)
+    controls: tuple[Control, ...] = ()
+
+    @cached_property
+    def pending_rows(self) -> Rows:
+        return np.array(list(self.pending.values()))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a table says that a study lacks, and why the other rows are left out."""
+
+    good: tuple[Result, ...]
+    controls: tuple[Control, ...]
+    problems: tuple[Problem, ...]
+    # lines without a result, of controls, of results that the study has already, and of failures
+    # of designs that have a result
+    empty: tuple[int, ...] = ()
+    control_lines: tuple[int, ...] = ()
+    again: tuple[int, ...] = ()
+    outdone: tuple[int, ...] = ()
+    remarks: tuple[str, ...] = ()
+    # lines of controls that have no result
+    idle_controls: tuple[int, ...] = ()
+
+
+def compare(parsed: Parsed, known: Known, options: Options) -> Reading:
+    """What a table says that a study lacks."""
     good: list[Result] = []
     problems: list[Problem] = []
-    found: dict[str, list[int]] = {"empty": [], "controls": [], "again": []}
+    again: list[int] = []
+    left = {design: list(told) for design, told in known.told.items()}
     first: dict[bytes, int] = {}
-    changed = Changed(table)
-    left = {design: list(values) for design, values in known.told.items()}
-    for line in table.lines:
-        if is_control(line, space):
-            found["controls"].append(line.number)
+    spoiled = iter([*parsed.spoiled, (math.inf, b"")])
+    line, design = next(spoiled)
+    for result in parsed.results:
+        while line < result.line:
+            first.setdefault(design, int(line))
+            line, design = next(spoiled)
+        if _is_told(left.get(result.key, []), result, options):
+            again.append(result.line)
             continue
-        if is_empty(line.cells[options.target]) and options.empty == "skip":
-            found["empty"].append(line.number)
-            continue
-        wrong: list[Problem] = []
-        row = design_of(table, line, space, wrong, changed)
-        value, std = _result(table, line, options, wrong)
-        if not wrong and row is not None:
-            once = not options.again or value is None
-            if once and _is_told(left.get(key(row), []), value, options):
-                found["again"].append(line.number)
-                continue
-            wrong += _refused(table, line, row, value, space, known, first, options)
-        if row is not None:
-            first.setdefault(key(row), line.number)
-        if wrong or row is None:
-            problems += wrong
+        message = _refused(result, parsed.space, known, first, options)
+        first.setdefault(result.key, result.line)
+        if message is None:
+            good.append(result)
         else:
-            cells = {c: line.cells[c] for c in extra if not is_empty(line.cells[c])}
-            good.append(Result(line.number, row, value, std, cells))
-    kept, outdone = _without_outdone(good, known)
+            problems.append(Problem(result.line, f"{parsed.name}, line {result.line}", message))
+    kept, outdone = (good, []) if options.correct else _without_outdone(good, known)
     kept, repeated = _without_repeated(kept)
-    found["again"] += repeated
-    lines = {name: tuple(sorted(numbers)) for name, numbers in found.items()}
+    controls, conflicts, stored = _new_controls(parsed, known, options)
+    all_problems = sorted([*parsed.problems, *problems, *conflicts], key=lambda each: each.line)
     return Reading(
-        tuple(kept), tuple(problems), lines["empty"], lines["controls"], lines["again"],
-        tuple(outdone), changed.remarks(),
+        tuple(kept), tuple(controls), tuple(all_problems), parsed.empty, parsed.control_lines,
+        tuple(sorted([*again, *repeated, *stored])), tuple(outdone), parsed.remarks,
+        parsed.idle_controls,
     )  # fmt: skip
 
 
-def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], list[int]]:
-    """Without the failures of designs that have a result, in the study or in the table, and the
-    lines of these; one that is pending is told all the same, so that it is pending no more."""
-    worked = {key(result.row) for result in good if result.value is not None}
-    for design, values in known.told.items():
-        if values != [None] and design not in known.pending:
-            worked.add(design)
-    outdone = [r.line for r in good if r.value is None and key(r.row) in worked]
-    return _without(good, outdone), outdone
-
-
-def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
-    """Without all but the first failure of each design, and the lines of the others."""
-    first: dict[bytes, int] = {}
-    for result in good:
-        if result.value is None:
-            first.setdefault(key(result.row), result.line)
-    repeated = [r.line for r in good if r.value is None and first[key(r.row)] != r.line]
-    return _without(good, repeated), repeated
-
-
-def _without(good: list[Result], lines: list[int]) -> list[Result]:
-    gone = set(lines)
-    return [result for result in good if result.line not in gone]
-
-
-def check_variables(table: Table, space: Space) -> None:
-    """Refuse a table without a column for each variable."""
-    missing = [name for name in space.names if name not in table.header]
-    if missing:
-        also = [c for c in table.header if c and c not in space.names]
-        near = [f"{name!r}{hint(name, also)}" for name in missing]
-        raise TableError(f"{table.name}: no column is named {', nor '.join(near)}")
-
-
-def _check_target(table: Table, space: Space, target: str) -> None:
-    if target not in table.header:
-        others = [c for c in table.header if c and c not in (*space.names, *PLATE_COLUMNS)]
-        raise TableError(
-            f"{table.name}: no column of results is named {target!r}{hint(target, others)}; "
-            f"the other columns are {others}; --target names another"
-        )
-
-
-def is_control(line: Line, space: Space) -> bool:
-    """Whether a row has no design: it is marked so, or has no value of any variable.
-
-    Where a design of empty cells is one of the space, the number in the column of designs tells
-    them apart; a table without that column, such as an export, lists no controls.
-    """
-    number = line.cells.get("design")
-    if str(number or "").strip().lower() == CONTROL:
-        return True
-    if not all(is_empty(line.cells[name]) for name in space.names):
-        return False
-    unnumbered = "design" in line.cells and is_empty(number)
-    return unnumbered or not _may_be_empty(space)
-
-
-def _may_be_empty(space: Space) -> bool:
-    """Whether a row of empty cells is a design."""
-    try:
-        space.feasible_rows([{name: value_of(v, "") for name, v in space.variables.items()}])
-    except (CellError, PointError):
-        return False
-    return True
-
-
-class Changed:
-    """Cells of a table that a spreadsheet made numbers of, where a text was meant."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self._lines: dict[tuple[str, str, Value], list[int]] = {}
-
-    def note(self, line: int, column: str, cell: Cell, value: Value) -> None:
-        if was_changed(cell, value):
-            self._lines.setdefault((column, str(cell), value), []).append(line)
-
-    def remarks(self) -> tuple[str, ...]:
-        """What was taken for what, once for each."""
-        return tuple(
-            f"{self.table.position(lines[0], column)}: {cell} is taken for {value!r}, the only "
-            f"value of that number{f', in {len(lines)} rows' if len(lines) > 1 else ''}"
-            for (column, cell, value), lines in self._lines.items()
-        )
-
-
-def design_of(
-    table: Table, line: Line, space: Space, wrong: list[Problem], changed: Changed
-) -> Rows | None:
-    """The design of a row; None where something is wrong with it, which is added to `wrong`."""
-    point: Point = {}
-    for name, variable in space.variables.items():
-        cell = line.cells[name]
-        try:
-            value: Value = value_of(variable, cell, decimal_comma=table.decimal_comma)
-        except CellError as error:
-            wrong.append(Problem(line.number, table.position(line.number, name), str(error)))
-        else:
-            point[name] = value
-            changed.note(line.number, name, cell, value)
-    if len(point) < len(space):
-        return None
-    try:
-        row: Rows = space.feasible_rows([point])[0]
-    except PointError as error:
-        message = str(error).removeprefix("point 0: ")
-        wrong.append(Problem(line.number, f"{table.name}, line {line.number}", message))
-        return None
-    return row
-
-
-def _result(
-    table: Table, line: Line, options: Options, wrong: list[Problem]
-) -> tuple[float | None, float | None]:
-    value = std = None
-    cell, comma = line.cells[options.target], table.decimal_comma
-    try:
-        value = None if is_empty(cell) else result_of(cell, decimal_comma=comma)
-    except CellError as error:
-        wrong.append(Problem(line.number, table.position(line.number, options.target), str(error)))
-    spread = line.cells.get(options.std)
-    if not is_empty(spread):
-        try:
-            std = number_of(spread, decimal_comma=comma)
-            if std is None or std < 0:
-                raise CellError(f"{spread!r} is not a standard deviation, a number of at least 0")
-        except CellError as error:
-            wrong.append(Problem(line.number, table.position(line.number, options.std), str(error)))
-    return value, std
-
-
-def _is_told(left: list[float | None], value: float | None, options: Options) -> bool:
+def _is_told(left: list[Measured], result: Result, options: Options) -> bool:
     """Whether a result is one of those that the study has of its design."""
-    at = next((i for i, other in enumerate(left) if _same(value, other)), None)
+    if options.again and result.value is not None:
+        return False
+    at = next((i for i, told in enumerate(left) if _same_result(result, told, options)), None)
     if at is None:
         return False
     # among replicates each stands for one row, so that equal ones are counted; failures are not
-    if options.replicates and value is not None:
+    if options.replicates and result.value is not None:
         del left[at]
     return True
 
 
+def _same_result(result: Result, told: Measured, options: Options) -> bool:
+    if not _same(result.value, told.value):
+        return False
+    return not options.correct or result.std is None or _same(result.std, told.std)
+
+
 def _refused(
-    table: Table,
-    line: Line,
-    row: Rows,
-    value: float | None,
-    space: Space,
-    known: Known,
-    first: dict[bytes, int],
-    options: Options,
-) -> list[Problem]:
-    """What speaks against a row."""
-    found = key(row)
+    result: Result, space: Space, known: Known, first: dict[bytes, int], options: Options
+) -> str | None:
+    """What speaks against a result; None if nothing does."""
+    found, told = result.key, known.told.get(result.key, [])
+    if options.correct:
+        return _uncorrectable(result, told, first)
     if found in first and not options.replicates:
-        message = f"is the design of line {first[found]} again; --replicates takes both"
-    elif found in known.told and not options.replicates and not _works_now(known, found, value):
-        message = (
-            f"this design has the result {', '.join(map(_shown, known.told[found]))} already, here "
-            f"it is {_shown(value)}; correct it by `mercbo amend`, or take both by --replicates"
+        return f"is the design of line {first[found]} again; --replicates takes both"
+    if told and not options.replicates and not _works_now(told, result):
+        values = ", ".join(_shown(each.value) for each in told)
+        return (
+            f"this design has the result {values} already, here it is {_shown(result.value)}; "
+            "correct it by `mercbo amend`, or take both by --replicates"
         )
-    elif found not in known.pending and found not in known.told and not options.new:
-        message = (
-            f"this design was never asked for{_closest(row, space, known)}; "
-            "--new takes it all the same"
-        )
-    else:
-        return []
-    return [Problem(line.number, f"{table.name}, line {line.number}", message)]
+    if found not in known.pending and not told and not options.new:
+        near = _closest(result.row, space, known)
+        return f"this design was never asked for{near}; --new takes it all the same"
+    return None
 
 
-def _works_now(known: Known, design: bytes, value: float | None) -> bool:
+def _uncorrectable(result: Result, told: list[Measured], first: dict[bytes, int]) -> str | None:
+    if result.key in first:
+        return f"is the design of line {first[result.key]} again; delete one of the two lines"
+    if not told:
+        return "this design has no result to correct; `mercbo tell` stores the first one"
+    if len(told) > 1:
+        return (
+            f"the design has {len(told)} results, and a table cannot say which of them to correct; "
+            "--point with --value puts one in the place of all"
+        )
+    return None
+
+
+def _works_now(told: list[Measured], result: Result) -> bool:
     """Whether a design that failed has a result at last: there is nothing to choose between."""
-    return known.told[design] == [None] and value is not None
+    return [each.value for each in told] == [None] and result.value is not None
 
 
 def _shown(value: float | None) -> str:
@@ -335,20 +261,73 @@ def _same(one: float | None, two: float | None) -> bool:
 def _closest(row: Rows, space: Space, known: Known) -> str:
     if not known.pending:
         return ", and none is pending"
-    rows = np.array(list(known.pending.values()))
-    differs = rows != row
+    differs = known.pending_rows != row
     nearest = int(np.argmin(differs.sum(axis=1)))
     names = [space.names[i] for i in np.flatnonzero(differs[nearest]).tolist()]
-    point = space.points(rows[nearest : nearest + 1])[0]
+    point: Point = space.points(known.pending_rows[nearest : nearest + 1])[0]
     shown = ", ".join(f"{name}={point[name]!r}" for name in names[:3])
     return f" (the nearest one that was has {shown}{', ...' if len(names) > 3 else ''})"
 
 
-def known_of(rows: Rows, values: Iterable[float], failed: Rows, pending: Rows) -> Known:
-    """What a study's history knows."""
-    told: dict[bytes, list[float | None]] = {}
-    for found, value in zip(keys(rows), values, strict=True):
-        told.setdefault(found, []).append(float(value))
-    for found in keys(failed):
-        told.setdefault(found, []).append(None)
-    return Known(told, dict(zip(keys(pending), pending, strict=True)))
+def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], list[int]]:
+    """Without the failures of designs that have a result, in the study or in the table, and the
+    lines of these; one that is pending is told all the same, so that it is pending no more."""
+    worked = {result.key for result in good if result.value is not None}
+    for design, told in known.told.items():
+        if any(each.value is not None for each in told) and design not in known.pending:
+            worked.add(design)
+    outdone = [r.line for r in good if r.value is None and r.key in worked]
+    return _without(good, outdone), outdone
+
+
+def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
+    """Without all but the first failure of each design, and the lines of the others."""
+    first: dict[bytes, int] = {}
+    for result in good:
+        if result.value is None:
+            first.setdefault(result.key, result.line)
+    repeated = [r.line for r in good if r.value is None and first[r.key] != r.line]
+    return _without(good, repeated), repeated
+
+
+def _without(good: list[Result], lines: list[int]) -> list[Result]:
+    gone = set(lines)
+    return [result for result in good if result.line not in gone]
+
+
+def _new_controls(
+    parsed: Parsed, known: Known, options: Options
+) -> tuple[list[Control], list[Problem], list[int]]:
+    """The controls that a study lacks, those that it has with another result, and the lines of
+    those that it has."""
+    placed = {each.place: each for each in known.controls if each.place}
+    others = Counter(_content(each) for each in known.controls if not each.place)
+    new: list[Control] = []
+    conflicts: list[Problem] = []
+    stored: list[int] = []
+    for control in parsed.controls:
+        before = placed.get(control.place) if control.place else None
+        content = _content(control)
+        if before is not None and _same(before.value, control.value):
+            stored.append(control.line)
+        elif before is not None and not options.correct:
+            where = f"{parsed.name}, line {control.line}"
+            plate, well = control.place or ("", "")
+            message = (
+                f"the control in plate {plate}, well {well} has the result {_shown(before.value)} "
+                f"already, here it is {_shown(control.value)}; correct it by `mercbo amend`"
+            )
+            conflicts.append(Problem(control.line, where, message))
+        elif before is None and others[content] > 0:
+            others[content] -= 1
+            stored.append(control.line)
+        else:
+            new.append(control)
+            if control.place:
+                placed[control.place] = control
+    return new, conflicts, stored
+
+
+def _content(control: Control) -> tuple[object, ...]:
+    cells = sorted((name, str(cell)) for name, cell in control.notes.items())
+    return control.value, control.std, tuple(cells)

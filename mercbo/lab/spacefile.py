@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -30,10 +31,18 @@ from mercbo.domain.constraints import (
     Test,
     Tied,
 )
-from mercbo.domain.variables import Categorical, Ordinal, Variable, variable_from_dict
-from mercbo.errors import SpaceError, hint
+from mercbo.domain.variables import (
+    LARGEST,
+    MAX_VALUES,
+    Categorical,
+    Ordinal,
+    Variable,
+    variable_from_dict,
+)
+from mercbo.errors import SpaceError, hint, quoted
 from mercbo.lab.cells import CellError, value_of
-from mercbo.lab.tables import TableError, check_size
+from mercbo.lab.rows import TableError
+from mercbo.lab.tables import check_size
 from mercbo.space import Space
 
 MOST_BYTES = 2**20
@@ -96,7 +105,9 @@ def parse(text: str, suffix: str) -> object:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer
+        )
     except json.JSONDecodeError as error:
         raise SpaceError(f"line {error.lineno}: not JSON ({error.msg})") from None
     except RecursionError:
@@ -112,6 +123,19 @@ def _unique(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return found
 
 
+def _integer(text: str) -> int:
+    """A whole number; a number of more digits than Python reads is a `SpaceError`."""
+    try:
+        return int(text)
+    except ValueError:
+        raise SpaceError(f"{_ends(text)} is too large; a number has at most 308 digits") from None
+
+
+def _ends(digits: str) -> str:
+    """A long number by its ends."""
+    return f"{digits[:12]}...{digits[-12:]} ({len(digits.lstrip('+-')):,} digits)"
+
+
 def _no_constant(name: str) -> float:
     raise SpaceError(f"{name} is not a number that a space can hold")
 
@@ -125,6 +149,10 @@ def _toml(text: str) -> object:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpaceError(f"not TOML ({error})") from None
+    except ValueError:  # an integer of more digits than Python reads
+        longest = max(re.findall(r"[+-]?[0-9_]+", text), key=len)
+        _integer(longest.replace("_", ""))
+        raise
 
 
 def _yaml(text: str) -> object:
@@ -185,9 +213,17 @@ def _loader() -> Any:
         whole = re.compile(f"(?:{pattern})$")
         starts = [*first.replace("\0", ""), *([""] if "\0" in first else [])]
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", whole, starts)
-    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(_plain(node)))
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: _whole(node))
     Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(_plain(node)))
     return Loader
+
+
+def _whole(node: Any) -> int:
+    try:
+        return _integer(_plain(node))
+    except SpaceError as error:
+        where = f"line {node.start_mark.line + 1}: "
+        raise SpaceError(f"{where}{str(error).removeprefix(where)}") from None
 
 
 def _plain(node: Any) -> str:
@@ -253,11 +289,31 @@ WORDS = {
 }  # fmt: skip
 
 
+# What a variable may be in a file, for messages.
+VARIABLE = "a list of values, or names with values such as {kind: binary}"
+# Kinds that other programs have, where this one chooses among listed values.
+CONTINUOUS = {
+    "float", "real", "continuous", "number", "numeric", "double", "uniform", "decimal", "range",
+}  # fmt: skip
+LEVELS = (
+    "a variable has a list of values to choose from: list the levels you would try, as in "
+    "[20, 40, 60], or give low, high and step"
+)
+
+
 def _in_words(error: Any) -> str:
     rule, wanted, came = error.validator, error.validator_value, error.instance
+    path = list(error.absolute_path)
+    if path[:1] == ["variables"]:
+        if len(path) == 2 and rule == "type":
+            return f"expected {VARIABLE}, got {quoted(came)}"
+        if len(path) == 2 and rule == "required" and isinstance(came, dict) and "kind" not in came:
+            return f"expected {VARIABLE}, got {quoted(came)}; {LEVELS}"
+        if len(path) == 3 and path[2] == "kind" and str(came).lower() in CONTINUOUS:
+            return f"{quoted(came)} is not one of {wanted}; {LEVELS}"
     if rule == "type":
         kinds = [WORDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted)]
-        return f"{came!r} came, {' or '.join(kinds)} was wanted"
+        return f"{quoted(came)} came, {' or '.join(kinds)} was wanted"
     if rule == "required":
         missing = [name for name in wanted if name not in came]
         return f"{missing} {'is' if len(missing) == 1 else 'are'} missing"
@@ -267,7 +323,7 @@ def _in_words(error: Any) -> str:
             if name not in known:
                 return f"{name!r} is not one of {known}{hint(name, known)}"
     if rule == "enum":
-        return f"{came!r} is not one of {wanted}{hint(came, wanted)}"
+        return f"{quoted(came)} is not one of {wanted}{hint(came, wanted)}"
     if rule == "minItems":
         return f"at least {wanted} must be listed"
     if rule == "minProperties":
@@ -287,9 +343,37 @@ def _variable(name: str, data: Any) -> Variable:
         if isinstance(data, list):
             numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in data)
             return Ordinal(data) if numbers else Categorical(data)
+        if "step" in data:
+            return Ordinal(levels(data["low"], data["high"], data["step"]))
         return variable_from_dict({key: value for key, value in data.items() if key != "note"})
     except SpaceError as error:
         raise SpaceError(f"variables > {name}: {error}") from None
+
+
+def levels(low: float, high: float, step: float) -> list[int | float]:
+    """The numbers low, low + step, ... up to high, as a person would write them.
+
+    >>> levels(0.1, 0.5, 0.1), levels(20, 80, 30)
+    ([0.1, 0.2, 0.3, 0.4, 0.5], [20, 50, 80])
+    """
+    stated = f"low={quoted(low)}, high={quoted(high)}, step={quoted(step)}"
+    if not all(abs(number) <= LARGEST for number in (low, high, step)):
+        raise SpaceError(f"{stated}: three finite numbers were expected")
+    first, last, gap = (Decimal(repr(number)) for number in (low, high, step))
+    if gap <= 0:
+        raise SpaceError(f"{stated}: the step must be above 0")
+    if last < first:
+        raise SpaceError(f"{stated}: low is above high")
+    if last - first >= MAX_VALUES * gap:
+        raise SpaceError(f"{stated} are more than {MAX_VALUES} levels; use a larger step")
+    count, rest = divmod(last - first, gap)
+    if rest:
+        reached = first + count * gap
+        raise SpaceError(
+            f"{stated}: no number of steps leads to high; set high to {reached} or {reached + gap}"
+        )
+    whole = all(isinstance(number, int) for number in (low, high, step))
+    return [(int if whole else float)(first + i * gap) for i in range(int(count) + 1)]
 
 
 def _constraint(kind: str, body: Any, variables: Mapping[str, Variable]) -> Constraint:

@@ -1,20 +1,28 @@
-"""`Study`: an optimizer in a file, with the notes of the laboratory. What every command opens."""
+"""`Study`: an optimizer in a file, with plates, controls and columns of the laboratory."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point, Value
-from mercbo.errors import SettingError, SpaceError, StateError
-from mercbo.lab.notes import Notes
-from mercbo.lab.results import PLATE_COLUMNS
-from mercbo.lab.tables import Cell, read_back
+from mercbo.errors import SettingError, SpaceError, StateError, quoted
+from mercbo.lab.characters import unwritable
+from mercbo.lab.notes import Notes, Well, design_key
+from mercbo.lab.parsing import parse
+from mercbo.lab.plates import Plate
+from mercbo.lab.results import PLATE_COLUMNS, Known, Measured, Options, Reading, compare
+from mercbo.lab.rows import Cell
+from mercbo.lab.tables import Table, read_back
 from mercbo.optimizer import Optimizer
+from mercbo.record.events import utc_now
+from mercbo.record.observations import Observation, Record
 from mercbo.space import Space
 
 TARGET = "result"
@@ -38,6 +46,7 @@ def check_names(space: Space, target: str) -> None:
             raise SpaceError(
                 f"{name!r} cannot be the name of a column: tables lose the spaces at its ends"
             )
+        _check_text(name, f"{quoted(name)} cannot be the name of a column")
     if not target or target in RESERVED:
         raise SettingError(f"target={target!r} cannot be the name of the column of results")
     if target in space.variables:
@@ -51,6 +60,8 @@ def check_values(space: Space) -> None:
     for name, variable in space.variables.items():
         cells: dict[Cell, Value] = {}
         for value in variable.values:
+            if isinstance(value, str):
+                _check_text(value, f"{name!r}: {quoted(value)} cannot be a value")
             cell = read_back(value)
             if isinstance(value, str) and cell != value:
                 raise SpaceError(
@@ -65,12 +76,37 @@ def check_values(space: Space) -> None:
             cells[cell] = value
 
 
+def _check_text(text: str, refusal: str) -> None:
+    """Refuse a text that a table, a workbook or a terminal cannot hold."""
+    why = unwritable(text)
+    if why is not None:
+        raise SpaceError(f"{refusal}: it has {why}, which tables cannot hold")
+
+
 def check_new(file: Path) -> None:
     """Refuse a file in which no study can begin."""
     if file.exists():
         raise StateError(f"{file}: exists already; choose another name, or go on with it")
     if not file.parent.is_dir():
         raise StateError(f"{file}: there is no folder {file.parent}")
+
+
+def claim(file: Path) -> None:
+    """Create a file for a new study, empty; of two processes one fails."""
+    check_new(file)
+    try:
+        file.open("x").close()
+    except FileExistsError:
+        check_new(file)
+        raise
+    except OSError as error:
+        raise StateError(f"{file}: cannot be made ({error.strerror or error})") from None
+
+
+def discard(file: Path) -> None:
+    """Remove a study with the files that SQLite keeps beside it."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def url_of(path: str | os.PathLike[str]) -> str:
@@ -93,7 +129,7 @@ class Design(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """To stand behind the mean: of how many results it is one, where there are several."""
+        """What follows the mean in a text: the number of results, if there are several."""
         return f" (the mean of {len(self.results)} results)" if len(self.results) > 1 else ""
 
 
@@ -116,13 +152,99 @@ class Study:
 
     def ranked(self) -> list[Design]:
         """The designs with a result, best first: by the mean, which a lucky replicate moves less
-        than it would the best single result."""
-        grouped: dict[str, tuple[Point, list[float]]] = {}
-        for seen in self.optimizer.observations:
-            grouped.setdefault(repr(seen.point), (seen.point, []))[1].append(seen.value)
+        than the best single result."""
+        told = self.optimizer.observations
+        grouped: dict[bytes, tuple[Point, list[float]]] = {}
+        for found, seen in zip(keys(self._rows(told)), told, strict=True):
+            grouped.setdefault(found, (seen.point, []))[1].append(seen.value)
         sign = -1.0 if self.optimizer.direction == "maximize" else 1.0
         designs = [Design(point, float(np.mean(all_)), all_) for point, all_ in grouped.values()]
         return sorted(designs, key=lambda each: sign * each.mean)
+
+    # -- results -------------------------------------------------------------------------------
+
+    def tell(self, table: Table, options: Options, *, partial: bool = False) -> Reading:
+        """Store what a table says that the study lacks: all of it, or, if anything is wrong,
+        nothing; with `partial` the good rows.
+
+        The comparison with the study is part of the transaction that stores the rows, so that
+        two processes that tell the same table at once store it once.
+        """
+        options = replace(options, bounds=self.optimizer.target_bounds)
+        parsed = parse(table, self.space, options)
+        with self.optimizer.transaction():
+            known = self.known()
+            reading = compare(parsed, known, options)
+            if partial or not reading.problems:
+                self._store(reading, known)
+        return reading
+
+    def amend(self, table: Table, options: Options) -> Reading:
+        """Replace the results that a table has otherwise: all of them, or, if anything is wrong,
+        none."""
+        options = replace(options, correct=True, bounds=self.optimizer.target_bounds)
+        parsed = parse(table, self.space, options)
+        with self.optimizer.transaction():
+            reading = compare(parsed, self.known(), options)
+            if not reading.problems:
+                for each in reading.good:
+                    point = self.space.points(each.row[np.newaxis])[0]
+                    self.optimizer.amend(point, each.value, std=each.std)
+                self.notes.add_controls(reading.controls, time=utc_now())
+        return reading
+
+    def known(self) -> Known:
+        """What the study has of each design."""
+        records = self.optimizer.records()
+        known = Known(controls=tuple(self.notes.controls()))
+        rows = self._rows(records)
+        for found, row, record in zip(keys(rows), rows, records, strict=True):
+            if record.state == "pending":
+                known.pending[found] = row
+            else:
+                known.told.setdefault(found, []).append(Measured(record.value, record.std))
+        return known
+
+    def _store(self, reading: Reading, known: Known) -> None:
+        good = reading.good
+        if good:
+            places = self.places() if known.pending else {}
+            noted = [
+                {**places.get(design_key(each.row), {}), **each.notes}
+                if each.key in known.pending
+                else each.notes
+                for each in good
+            ]
+            points = self.space.points(np.array([each.row for each in good]))
+            values = [each.value for each in good]
+            errors = [each.std for each in good]
+            std = errors if any(error is not None for error in errors) else None
+            self.optimizer.tell(points, values, std=std, notes=noted)
+        self.notes.add_controls(reading.controls, time=utc_now())
+
+    def _rows(self, described: Sequence[Observation | Record]) -> Rows:
+        return self.space.rows([each.point for each in described])
+
+    # -- plates --------------------------------------------------------------------------------
+
+    def lay_out(self, points: list[Point], plate: Plate) -> list[Well]:
+        """Store where the designs of a batch go; plates are numbered over the whole study."""
+        designs = [design_key(row) for row in self.space.rows(points)]
+        wells = [
+            Well(number, well, None if design is None else designs[design])
+            for number, well, design in plate.filled(len(points))
+        ]
+        return self.notes.add_wells(wells)
+
+    def places(self) -> dict[str, dict[str, Cell]]:
+        """Plate and well of each design that `lay_out` placed, by its key; the last if several."""
+        return {
+            each.design: {"plate": each.plate, "well": each.well}
+            for each in self.notes.wells()
+            if each.design is not None
+        }
+
+    # -- files ---------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -137,11 +259,16 @@ class Study:
         """Begin a study in a new file."""
         check_names(space, target)
         check_values(space)
+        _check_text(title, f"title={quoted(title)}")
         file = Path(path)
-        check_new(file)
-        optimizer = Optimizer(space, storage=url_of(file), **settings)
-        notes = Notes(file)
-        notes.set(target=target, title=title)
+        claim(file)
+        try:
+            optimizer = Optimizer(space, storage=url_of(file), **settings)
+            notes = Notes(file, optimizer)
+            notes.set(target=target, title=title)
+        except BaseException:
+            discard(file)
+            raise
         return cls(file, optimizer, notes)
 
     @classmethod
@@ -156,4 +283,5 @@ class Study:
             begins = opened.read(len(SQLITE))
         if begins != SQLITE:
             raise StateError(f"{file}: not a study; a study is a file made by `mercbo init`")
-        return cls(file, Optimizer.open(url_of(file)), Notes(file))
+        optimizer = Optimizer.open(url_of(file))
+        return cls(file, optimizer, Notes(file, optimizer))

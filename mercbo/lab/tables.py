@@ -1,14 +1,12 @@
-"""Spreadsheets, as people make them: in and out. The first stop of `mercbo tell`.
+"""Tables of spreadsheets: reading (`read_table`) and writing (`write_table`).
 
-A table is read whole before anything is believed: a byte-order mark, semicolons or tabs, Excel's
-"sep=" line, empty lines and columns, quotes around cells. Cells stay text (or, from .xlsx,
-numbers); `cells.py` says what they mean. Every row remembers its line, so that a complaint can
-name it.
+Reading accepts what spreadsheets write: a byte-order mark, semicolons or tabs, Excel's "sep=" line,
+empty lines and columns, quotes around cells. Cells stay text (or, from .xlsx, numbers); `cells.py`
+interprets them. Every row keeps its line number for error messages.
 
-Files come from anywhere: their size is looked at before they are opened, an .xlsx file's unpacked
-size before it is unpacked. Text is read line by line, and what is kept of it has limits of its own,
-so that memory follows the table and not the file. A text that a spreadsheet would run as a formula
-gets a quote in front when it is written, which reading takes off again.
+A file may come from anywhere. Its size is checked before it is opened, text is read line by line,
+and rows and cells are counted, so that memory follows the table and not the file. A text that a
+spreadsheet would run as a formula is written with a quote in front; reading removes the quote.
 """
 
 from __future__ import annotations
@@ -18,24 +16,25 @@ import io
 import itertools
 import os
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import TextIO
 
-from mercbo.errors import MercboError
-
-Cell: TypeAlias = "str | int | float | bool | None"
+from mercbo.errors import quoted
+from mercbo.lab import workbooks
+from mercbo.lab.characters import for_text
+from mercbo.lab.rows import Cell, Numbered, TableError
 
 # Far above any table of experiments, far below what would fill the memory: a cell that is kept
 # takes some 100 bytes beside its text.
 MOST_BYTES = 32 * 2**20
 MOST_TEXT = 256 * 2**20
-MOST_UNPACKED = 256 * 2**20
 MOST_ROWS = 200_000
 MOST_CELLS = 2_000_000
 MOST_LINE = 4_000_000
+MOST_LINES = 2_000_000
+MOST_COLUMNS = 16_384
 # What a spreadsheet takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 DELIMITERS = ",;\t"
@@ -43,10 +42,6 @@ DELIMITERS = ",;\t"
 FOREIGN = (".xls", ".ods", ".numbers")
 # Those that are written; a name without one is that of a text.
 WRITTEN = (".xlsx", ".csv", ".tsv", ".txt", "")
-
-
-class TableError(MercboError):
-    """A file that is no table."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +85,18 @@ def letters(column: int) -> str:
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """The table in a .csv, .tsv, .txt or .xlsx file; a `TableError` that says why there is none."""
+    """Read the table in a .csv, .tsv, .txt or .xlsx file; a `TableError` says why there is none."""
     file = Path(path)
     if file.suffix.lower() in (".xlsx", ".xlsm"):
         check_size(file, MOST_BYTES)
-        rows, comma = _read_xlsx(file), False
-    elif file.suffix.lower() in FOREIGN:
+        return _table(file.name, workbooks.rows_of(file), comma=False)
+    if file.suffix.lower() in FOREIGN:
         raise TableError(f"{file.name}: {file.suffix} files are not read; save it as .csv or .xlsx")
-    else:
-        check_size(file, MOST_TEXT)
-        rows, comma = _read_csv(file)
-    return _table(file.name, rows, comma)
+    check_size(file, MOST_TEXT)
+    try:
+        return _read_csv(file)
+    except OSError as error:
+        raise TableError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
 def check_size(file: Path, most: int) -> None:
@@ -118,22 +114,22 @@ def check_size(file: Path, most: int) -> None:
         )
 
 
-def _read_csv(file: Path) -> tuple[list[tuple[int, list[Cell]]], bool]:
+def _read_csv(file: Path) -> Table:
     with file.open("rb") as raw:
         marked = raw.read(2) in (b"\xff\xfe", b"\xfe\xff")
     # Excel on Windows still writes its own code page where it is not told otherwise
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
         try:
             with file.open(encoding=encoding, newline="") as text:
-                return _rows_of(file.name, text)
+                return _table_of(file.name, text)
         except UnicodeError:
             continue
     raise TableError(f"{file.name}: neither UTF-8 nor Windows text; save it as CSV UTF-8")
 
 
-def _rows_of(name: str, text: TextIO) -> tuple[list[tuple[int, list[Cell]]], bool]:
-    """Every row that is not empty, with its line, and whether a comma is the decimal point: where
-    semicolons separate. Tabs say nothing of it."""
+def _table_of(name: str, text: TextIO) -> Table:
+    """The table in a text. A comma is the decimal point if semicolons separate the cells; tabs say
+    nothing of it."""
     lines = _checked(name, text)
     opening = list(itertools.islice(_until_filled(lines), MOST_ROWS))
     first = opening[0].strip() if opening else ""
@@ -142,32 +138,27 @@ def _rows_of(name: str, text: TextIO) -> tuple[list[tuple[int, list[Cell]]], boo
         delimiter, skipped = first[4], 1
     else:
         delimiter = _delimiter(opening[-1] if opening else "")
-    reader = csv.reader(itertools.chain(opening[skipped:], lines), delimiter=delimiter)
-    rows: list[tuple[int, list[Cell]]] = []
-    start, cells = 1 + skipped, 0
+    parts = itertools.chain(opening[skipped:], lines)
+    return _table(name, _rows_of(name, parts, delimiter, skipped), comma=delimiter == ";")
+
+
+def _rows_of(name: str, lines: Iterator[str], delimiter: str, skipped: int) -> Iterator[Numbered]:
+    reader = csv.reader(lines, delimiter=delimiter)
+    start = 1 + skipped
     try:
         for row in reader:
-            if any(row):
-                rows.append((start, list(row)))
-                cells += len(row)
+            yield start, row
             start = reader.line_num + 1 + skipped
-            _check_counts(name, len(rows), cells)
     except csv.Error as error:
         raise TableError(f"{name}, line {start}: not a row of a table ({error})") from None
-    return rows, delimiter == ";"
-
-
-def _check_counts(name: str, rows: int, cells: int) -> None:
-    if rows > MOST_ROWS + 1:
-        raise TableError(f"{name}: more than {MOST_ROWS:,} rows are not read")
-    if cells > MOST_CELLS:
-        raise TableError(
-            f"{name}: more than {MOST_CELLS:,} cells are not read; leave out what is not needed"
-        )
 
 
 def _checked(name: str, text: TextIO) -> Iterator[str]:
+    count = 0
     while line := text.readline(MOST_LINE + 1):
+        count += 1
+        if count > MOST_LINES:
+            raise TableError(f"{name}: more than {MOST_LINES:,} lines are not read; split the file")
         if "\0" in line:
             raise TableError(f"{name}: holds binary data, not text")
         if len(line) > MOST_LINE:
@@ -185,79 +176,80 @@ def _until_filled(lines: Iterator[str]) -> Iterator[str]:
 
 def _delimiter(header: str) -> str:
     """The one that splits the header into most columns."""
-    counts = {each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS}
-    return max(DELIMITERS, key=lambda each: counts[each])
+    return max(DELIMITERS, key=lambda each: _columns(header, each))
 
 
-def _read_xlsx(file: Path) -> list[tuple[int, list[Cell]]]:
+def _columns(header: str, delimiter: str) -> int:
     try:
-        import openpyxl
-    except ImportError as error:
-        raise TableError(
-            f"{file.name}: reading .xlsx needs openpyxl: pip install 'mercbo[xlsx]'; "
-            "or save it as .csv"
-        ) from error
-    try:
-        with zipfile.ZipFile(file) as packed:
-            unpacked = sum(entry.file_size for entry in packed.infolist())
-        if unpacked > MOST_UNPACKED:
-            raise TableError(
-                f"{file.name}: unpacks to {unpacked / 2**20:,.0f} MB, which is too much"
-            )
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
-            sheet = book.worksheets[0]
-            rows: list[tuple[int, list[Cell]]] = []
-            for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-                rows.append((number, [_plain(cell) for cell in cells]))
-                if len(rows) > MOST_ROWS + 1:
-                    raise TableError(f"{file.name}: more than {MOST_ROWS:,} rows are not read")
-        finally:
-            book.close()
-    except TableError:
-        raise
-    except Exception as error:  # a broken file fails anywhere inside zipfile, XML and openpyxl
-        raise TableError(f"{file.name}: not an Excel workbook ({error})") from None
-    return rows
+        return len(next(csv.reader([header], delimiter=delimiter), []))
+    except csv.Error:  # a cell is longer than any cell may be
+        return 0
 
 
-def _plain(cell: Any) -> Cell:
-    """Dates and the like become text, which is then refused by name."""
-    return cell if cell is None or isinstance(cell, (str, int, float, bool)) else str(cell)
-
-
-def _table(name: str, rows: list[tuple[int, list[Cell]]], comma: bool) -> Table:
-    filled = [(number, [_stripped(c) for c in cells]) for number, cells in rows]
-    filled = [
-        (number, cells) for number, cells in filled if any(c not in (None, "") for c in cells)
-    ]
-    if not filled:
+def _table(name: str, rows: Iterable[Numbered], *, comma: bool) -> Table:
+    """The table of all rows that are not empty; the first of them is the header."""
+    header: list[str] = []
+    lines: list[Line] = []
+    count = 0
+    for number, raw in rows:
+        if not any(raw) and all(cell in (None, "") for cell in raw):
+            continue
+        cells = [_stripped(cell) for cell in raw]
+        width = _width(cells)
+        if width == 0:
+            continue
+        count += width
+        _check_counts(name, len(lines), count)
+        if not header:
+            header = _header(name, number, cells[:width])
+        else:
+            lines.append(_line(name, number, header, cells))
+    if not header:
         raise TableError(f"{name}: is empty; the first line must name the columns")
-    header = _header(name, *filled[0])
-    lines = []
-    for number, cells in filled[1:]:
-        extra = [c for c in cells[len(header) :] if c not in (None, "")]
-        if extra:
-            raise TableError(
-                f"{name}, line {number}: has {len(header) + len(extra)} cells, the header names "
-                f"{len(header)} columns; a text with a comma in it must stand in quotes"
-            )
-        padded = [*cells, *[None] * (len(header) - len(cells))]
-        named = {column: cell for column, cell in zip(header, padded, strict=False) if column}
-        lines.append(Line(number, named))
     return Table(name, tuple(header), tuple(lines), comma)
 
 
-def _header(name: str, number: int, cells: list[Cell]) -> list[str]:
-    header = ["" if cell is None else str(cell) for cell in cells]
-    while header and not header[-1]:
-        header.pop()
-    for position, column in enumerate(header):
-        if column and column in header[:position]:
-            first = letters(header.index(column))
+def _width(cells: list[Cell]) -> int:
+    """The number of cells up to the last that is not empty."""
+    width = len(cells)
+    while width and cells[width - 1] in (None, ""):
+        width -= 1
+    return width
+
+
+def _check_counts(name: str, rows: int, cells: int) -> None:
+    if rows >= MOST_ROWS:
+        raise TableError(f"{name}: more than {MOST_ROWS:,} rows are not read; split the file")
+    if cells > MOST_CELLS:
+        raise TableError(
+            f"{name}: more than {MOST_CELLS:,} cells are not read; leave out what is not needed"
+        )
+
+
+def _line(name: str, number: int, header: list[str], cells: list[Cell]) -> Line:
+    for position, cell in enumerate(cells[len(header) :], start=len(header)):
+        if cell not in (None, ""):
             raise TableError(
-                f"{name}, line {number}: the columns {first} and {letters(position)} "
-                f'are both named "{column}"'
+                f"{name}, line {number}: {quoted(cell)} in column {letters(position)} is beyond "
+                f"the {len(header)} columns that the header names; delete it, or put a text that "
+                "has a comma in quotes"
+            )
+    pairs = itertools.zip_longest(header, cells[: len(header)])
+    return Line(number, {column: cell for column, cell in pairs if column})
+
+
+def _header(name: str, number: int, cells: list[Cell]) -> list[str]:
+    if len(cells) > MOST_COLUMNS:
+        raise TableError(
+            f"{name}, line {number}: {len(cells):,} columns, at most {MOST_COLUMNS:,} are read"
+        )
+    header = ["" if cell is None else str(cell) for cell in cells]
+    first: dict[str, int] = {}
+    for position, column in enumerate(header):
+        if column and first.setdefault(column, position) != position:
+            raise TableError(
+                f"{name}, line {number}: the columns {letters(first[column])} and "
+                f'{letters(position)} are both named "{column}"'
             )
     return header
 
@@ -292,10 +284,7 @@ def read_back(cell: Cell) -> Cell:
     >>> [read_back(c) for c in ("=1+1", "01", 1, None, "a ", "'=x")]
     ['=1+1', '01', '1', '', 'a', '=x']
     """
-    text = "" if cell is None else str(neutral(cell))
-    # no file of text holds these: half a character, and what makes a file count as binary
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-    return _stripped(text)
+    return _stripped(for_text("" if cell is None else str(neutral(cell))))
 
 
 def _is_number(text: str) -> bool:
@@ -315,13 +304,14 @@ def write_table(
     listed: list[Sequence[Cell]] = [header, *rows]
     neutralised = [[neutral(cell) for cell in row] for row in listed]
     if file.suffix.lower() == ".xlsx":
-        data = _xlsx(neutralised)
+        data = workbooks.packed(neutralised)
     else:
         text = io.StringIO(newline="")
         csv.writer(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",").writerows(
             [["" if cell is None else cell for cell in row] for row in neutralised]
         )
-        data = text.getvalue().encode("utf-8-sig")  # the mark tells Excel that it is UTF-8
+        # the mark tells Excel that it is UTF-8
+        data = for_text(text.getvalue()).encode("utf-8-sig")
     put(file, data)
 
 
@@ -330,7 +320,7 @@ def check_writable(file: Path) -> None:
     if file.suffix.lower() not in WRITTEN:
         raise TableError(f"{file}: {file.suffix} files are not written; name it .xlsx or .csv")
     if file.suffix.lower() == ".xlsx":
-        _openpyxl()
+        workbooks.openpyxl("writing .xlsx", "write a .csv")
 
 
 def put(file: Path, data: bytes) -> None:
@@ -349,23 +339,3 @@ def put(file: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise TableError(f"{file}: cannot be written ({error.strerror or error})") from None
-
-
-def _openpyxl() -> Any:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise TableError(
-            "writing .xlsx needs openpyxl: pip install 'mercbo[xlsx]'; or write a .csv"
-        ) from error
-    return openpyxl
-
-
-def _xlsx(rows: list[list[Cell]]) -> bytes:
-    book = _openpyxl().Workbook(write_only=True)
-    sheet = book.create_sheet("mercbo")
-    for row in rows:
-        sheet.append(row)
-    data = io.BytesIO()
-    book.save(data)
-    return data.getvalue()

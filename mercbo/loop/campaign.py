@@ -1,9 +1,12 @@
-"""The loop behind `minimize`: points go out to workers, results come back, until it ends.
+"""The loop behind `minimize`: send points to workers and tell their results, until the run ends.
 
 A point is asked for (or adopted from a process that is gone), sent as a job, and told when its
-future is done. Jobs that raised or took too long are sent again as often as wanted. Where a worker
-process died, the pool is made anew and what was out is sent again; a point that was out at two
-such deaths is then tried alone, and has failed if it ends its worker once more.
+future is done. A job that raised or took too long is sent again if retries are left. If a worker
+process dies, the pool is replaced and the jobs that were out are sent again. A point that was out
+at two such deaths is then tried alone, and has failed if its worker dies once more.
+
+If all jobs of the first batch raise the same type of exception, the objective is wrong, not the
+points, and the run raises it. Until then, none of these failures is told.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import gc
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +24,8 @@ import numpy as np
 
 from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point
-from mercbo.errors import NoneFound, ResultError, SpaceExhausted
-from mercbo.loop.executors import Objective, Pool, is_lost
+from mercbo.errors import ExecutorError, NoneFound, ResultError, SpaceExhausted
+from mercbo.loop.executors import Objective, Pool, TimedOut, deadly, is_broken, is_lost, summary
 from mercbo.loop.progress import Progress
 from mercbo.optimizer import Optimizer
 from mercbo.record.events import Event, Nowhere
@@ -44,13 +47,11 @@ RECENT = 0.2
 SLOW = 2.0
 # Workers that become free during an ask, from which on points are asked for ahead of time.
 NOTICED = 0.05
-# First evaluations that have all raised, from which on the function is at fault and not the points.
-FAULTY = 20
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A point whose evaluation failed, and why; "" where another process knew."""
+    """A point whose evaluation failed, and why; "" if another process knew."""
 
     point: Point
     reason: str
@@ -58,7 +59,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a callback is given: one finished evaluation; `value` is None where it failed."""
+    """The argument of a callback: one finished evaluation; `value` is None if it failed."""
 
     point: Point
     value: float | None
@@ -69,8 +70,8 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to. `stopped` says why it ended: "budget", "exhausted" (no point is left),
-    "failing" (the first 20 evaluations all raised), "callback" or "interrupted"."""
+    """The outcome of a run. `stopped` says why it ended: "budget", "exhausted" (no point is left),
+    "executor" (it takes no more evaluations), "callback" or "interrupted"."""
 
     best: Observation | None
     observations: tuple[Observation, ...]
@@ -88,20 +89,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """What was wanted of a run."""
+    """The options of a run."""
 
     f: Objective
     budget: int
     batch: int | None = None
     timeout: float | None = None
     retries: int = 0
+    catch: tuple[type[Exception], ...] = ()
     callback: Callable[[Evaluation], object] | None = None
     adopt: str = "gone"
 
 
 @dataclass
 class Job:
-    """A point on its way: how often it was tried again and lost, and since when it is out."""
+    """A point on its way. `error` is the exception of an evaluation that failed by one which the
+    user does not catch."""
 
     point: Point
     tries: int = 0
@@ -111,11 +114,15 @@ class Job:
     value: float | None = None
     std: float = np.nan
     reason: str = ""
-    raised: bool = False
+    error: BaseException | None = None
 
     @property
     def is_suspect(self) -> bool:
         return self.losses >= SUSPECT
+
+    def is_late(self, start: float) -> bool:
+        """True if the evaluation began before `start`."""
+        return self.started is not None and self.started < start
 
 
 class Campaign:
@@ -124,13 +131,16 @@ class Campaign:
     def __init__(self, plan: Plan, opt: Optimizer, pool: Pool) -> None:
         self._plan, self._opt, self._pool = plan, opt, pool
         self._out: dict[Future[Any], Job] = {}
-        # to be sent (again); done and to be told; given up, but still holding a worker
+        # jobs to send (again); done and to be told; given up, but still on a worker
         self._waiting: deque[Job] = deque()
         self._done: list[Job] = []
         self._stuck: set[Future[Any]] = set()
         self._reasons: dict[bytes, str] = {}
         self._stopped = ""
-        self._ended = self._raised = 0  # evaluations of this call, and those of them that raised
+        self._told = 0  # evaluations that this call told
+        self._first: list[Job] | None = None  # the first batch
+        self._works = False  # True once an evaluation ended otherwise than by an exception
+        self._loss: ExecutorError | None = None  # why the executor takes no more evaluations
         self._vain = 0  # failures of points that have a result, of which a history keeps nothing
         # running means, in seconds: of asking for a point, of evaluating one; and the variance of
         # the first
@@ -144,8 +154,6 @@ class Campaign:
         except BaseException:
             self._let_go()
             raise
-        finally:
-            self._pool.close()
         self._report(shown)
         return self._result(time.monotonic() - began)
 
@@ -162,12 +170,16 @@ class Campaign:
     def _work(self, shown: Progress) -> None:
         while True:
             self._fill()
+            if self._first is None:
+                self._first = list(self._out.values())
             self._report(shown)
             if self._out or (self._stuck and not self._stopped and self._left() > 0):
-                self._settle(self._pool.finished(LOOK))
+                self._settle(self._finished())
                 self._check_clock()
             elif self._stopped or not self._adopt():
-                return
+                break
+        if self._loss is not None:
+            self._end_without_executor(self._loss)
 
     # -- out -----------------------------------------------------------------------------------
 
@@ -183,10 +195,19 @@ class Campaign:
 
     def _send_waiting(self) -> None:
         while self._waiting and self._may_send(self._waiting[0]):
-            job = self._waiting[0]
-            self._send(job)
-            if self._waiting and self._waiting[0] is job:  # a callback may have ended the run
-                self._waiting.popleft()
+            job = self._waiting.popleft()
+            job.sent, job.started = time.monotonic(), None
+            point = dict(job.point)  # the objective may change it
+            try:
+                future = self._pool.submit(self._plan.f, point, self._plan.timeout)
+            except BrokenExecutor:  # since the last look
+                self._waiting.appendleft(job)
+                self._settle_all()
+            except ExecutorError as error:
+                self._waiting.appendleft(job)
+                self._lose(error)
+            else:
+                self._out[future] = job
 
     def _may_send(self, job: Job) -> bool:
         if self._stopped or any(out.is_suspect for out in self._out.values()):
@@ -194,12 +215,12 @@ class Campaign:
         return not self._out if job.is_suspect else len(self._out) < self._room()
 
     def _room(self) -> int:
-        """How many jobs may be out."""
+        """The number of jobs that may be out."""
         if self._plan.batch is not None:
             return self._plan.batch - len(self._stuck)
         size = self._pool.size or 1
         ahead = 0
-        if size > 1 and self._evaluating and (self._plan.timeout is None or self._pool.tells_start):
+        if size > 1 and self._evaluating:
             freed = size * self._slow_ask / self._evaluating  # while one point is asked for
             ahead = min(int(freed + 1 - NOTICED), size)
         return size + ahead - len(self._stuck)
@@ -236,56 +257,59 @@ class Campaign:
         each fit would leave workers idle."""
         return float(self._asking + SLOW * np.sqrt(self._asking_spread))
 
-    def _send(self, job: Job) -> None:
-        job.sent, job.started = time.monotonic(), None
-        point = dict(job.point)  # the objective may do with it as it likes
-        try:
-            future = self._pool.submit(self._plan.f, point, self._plan.timeout)
-        except BrokenExecutor:  # it broke since the last look
-            self._settle_anew()
-            future = self._pool.submit(self._plan.f, point, self._plan.timeout)
-        self._out[future] = job
-
     # -- back ----------------------------------------------------------------------------------
 
-    def _settle(self, finished: Iterable[Future[Any]]) -> None:
-        """Tell the results, and send again what is to be tried again."""
-        known = [future for future in finished if future in self._out]
-        self._stuck.difference_update(finished)
-        if any(is_lost(future) for future in known) and self._pool.renew():
-            known = list(self._out)
-        self._take(known, blame=True)
-        self._tell()
+    def _finished(self) -> list[Future[Any]]:
+        try:
+            return self._pool.finished(LOOK)
+        except ExecutorError as error:
+            self._lose(error)
+            return list(self._out)
 
-    def _settle_anew(self) -> None:
-        """The same for all that is out, with a pool made anew."""
-        self._take(list(self._out) if self._pool.renew() else [], blame=True)
+    def _settle(self, finished: Collection[Future[Any]]) -> None:
+        """Tell results, and prepare to send again what was lost or is to be tried again."""
+        self._stuck.difference_update(finished)
+        known = [future for future in finished if future in self._out]
+        if any(map(is_broken, known)):
+            self._settle_all()
+        else:
+            self._take(known, blame=False)
+            self._tell()
+
+    def _settle_all(self) -> None:
+        """The same for all jobs of a broken pool, which is replaced."""
+        ended = list(self._out)
+        try:
+            self._pool.renew()
+        except ExecutorError as error:
+            self._lose(error)
+            ended = [future for future in ended if future.done()]
+        self._take(ended, blame=True)
         self._tell()
 
     def _take(self, futures: Iterable[Future[Any]], *, blame: bool) -> None:
+        """Read the outcomes. Evaluations that were lost are sent again; with `blame`, each of them
+        may be the one that ended its worker."""
         lost = []
         for future in futures:
             job = self._out.pop(future)
-            if is_lost(future):
-                lost.append(job)
-            else:
+            if not is_lost(future):
                 self._read(job, future)
+            elif blame and job.is_suspect:  # and was alone
+                self._fail(job, deadly(job.point, future))
+            else:
+                lost.append(job)
         if not lost:
             return
         log.warning("%d evaluations were lost with their worker", len(lost))
         for job in sorted(lost, key=lambda job: job.is_suspect):
-            if job.is_suspect:  # and was alone
-                job.reason = "its worker died"
-                log.warning("the evaluation of %s ends its worker each time", job.point)
-                self._done.append(job)
-            else:
-                job.losses += blame
-                self._waiting.append(job)
+            job.losses += blame
+            self._waiting.append(job)
 
     def _read(self, job: Job, future: Future[Any]) -> None:
         error = future.exception()
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            self._waiting.append(job)  # workers of this terminal get Ctrl-C as well
+            self._waiting.append(job)  # Ctrl-C reaches the workers of this terminal as well
             raise KeyboardInterrupt
         self._evaluating = _mean(self._evaluating, time.monotonic() - job.sent)
         if error is None:
@@ -299,82 +323,88 @@ class Campaign:
                 job.reason = "it returned None or NaN" if failed else ""
                 self._done.append(job)
                 return
-        self._failed(job, error)
+        self._retry_or_fail(job, error)
 
-    def _failed(self, job: Job, error: BaseException) -> None:
-        """Try again, or leave it at that."""
-        job.reason = f"{type(error).__name__}: {error}"
-        job.raised = not isinstance(error, TimeoutError)
-        again = job.tries < self._plan.retries
-        said = f", trying again ({job.tries + 1} of {self._plan.retries})" if again else ""
-        log.warning("the evaluation of %s failed%s", job.point, said, exc_info=error)
-        job.tries += again
-        (self._waiting if again else self._done).append(job)
+    def _retry_or_fail(self, job: Job, error: BaseException) -> None:
+        if job.tries < self._plan.retries:
+            job.tries += 1
+            said = f", trying again ({job.tries} of {self._plan.retries})"
+            log.warning("the evaluation of %s failed%s", job.point, said, exc_info=error)
+            self._waiting.append(job)
+        else:
+            self._fail(job, error)
+
+    def _fail(self, job: Job, error: BaseException) -> None:
+        log.warning("the evaluation of %s failed", job.point, exc_info=error)
+        job.reason = summary(error)
+        job.error = None if isinstance(error, (TimedOut, *self._plan.catch)) else error
+        self._done.append(job)
 
     def _tell(self) -> None:
         jobs = self._done
-        if not jobs:
+        if not jobs or self._is_undecided(jobs):
             return
         points = [job.point for job in jobs]
         known = set(keys(self._opt._history.rows))
         self._vain += sum(job.value is None and self._key(job) in known for job in jobs)
         self._opt.tell(points, [job.value for job in jobs], std=[job.std for job in jobs])
         self._done = []
+        self._told += len(jobs)
         for found, job in zip(keys(self._opt.space.rows(points)), jobs, strict=True):
             self._reasons[found] = job.reason
-        self._note_raised(jobs)
         for job in jobs:
             seconds = time.monotonic() - job.sent
             evaluation = Evaluation(job.point, job.value, job.reason, seconds, self._opt)
             said = None if self._plan.callback is None else self._plan.callback(evaluation)
             if isinstance(said, (bool, np.bool_)) and said:
                 self._stopped = "callback"
-        if self._stopped in ("callback", "failing"):
+        if self._stopped == "callback":
             self._let_go()
 
-    def _note_raised(self, jobs: list[Job]) -> None:
-        """End a run without results whose first evaluations all raised: the function is at fault
-        then, and not the points, and the budget is better kept until it is mended."""
-        self._ended += len(jobs)
-        self._raised += sum(job.raised for job in jobs)
-        enough = self._raised == self._ended >= FAULTY
-        if enough and len(self._opt._history) == 0 and not self._stopped:
-            self._stopped = "failing"
-            said = "the first %d evaluations all raised, the last one %s; the run ends here"
-            log.warning(said, self._ended, jobs[-1].reason)
+    def _is_undecided(self, done: list[Job]) -> bool:
+        """True as long as all jobs of the first batch may raise the same type of exception. Raises
+        it if they all did, unless the run has a result."""
+        if self._works or len(self._opt._history) > 0 or any(job.error is None for job in done):
+            self._works = True
+            return False
+        first = [job.error for job in self._first or () if job.error is not None]
+        if len(set(map(type, first))) > 1:
+            self._works = True
+            return False
+        if self._first is None or len(first) < len(self._first):
+            return True
+        raised = type(first[0]).__name__
+        log.error(
+            "the first %d evaluations raised %s; pass catch=%s if it means a failed point",
+            len(first), raised, raised,
+        )  # fmt: skip
+        raise first[0]
 
     def _check_clock(self) -> None:
         """Give up jobs that are over their time and do not stop by themselves."""
-        if self._plan.timeout is None:
+        limit, now = self._plan.timeout, time.monotonic()
+        if limit is None:
             return
-        now, limit = time.monotonic(), self._plan.timeout
+        for future in self._pool.begun([f for f, job in self._out.items() if job.started is None]):
+            self._out[future].started = now
         if self._pool.stops:
             limit = 2 * limit + GRACE
-        late = []
-        # workers take the oldest first; what is queued behind them has not begun, whatever its
-        # future says (a process pool calls the next one running before a worker is free)
-        working = len(self._out) if self._pool.size is None else self._pool.size
-        for future, job in list(self._out.items())[:working]:
-            if job.started is None and not self._pool.tells_start:
-                job.started = job.sent if self._pool.size is None else now
-            elif job.started is None and future.running():
-                job.started = now
-            if job.started is not None and now - job.started > limit and not future.done():
-                late.append(future)
+        late = [f for f, job in self._out.items() if job.is_late(now - limit) and not f.done()]
         if late:
             self._give_up(late)
 
     def _give_up(self, late: list[Future[Any]]) -> None:
-        error = TimeoutError(f"no result within {self._plan.timeout:g} s")
+        assert self._plan.timeout is not None
         for future in late:
-            if not future.cancel():
-                self._stuck.add(future)
-            self._failed(self._out.pop(future), error)
-        if self._pool.stops and self._pool.renew():  # only killing helps, the others suffer for it
+            self._pool.abandon(future)
+            self._stuck.add(future)
+            self._retry_or_fail(self._out.pop(future), TimedOut(self._plan.timeout))
+        if self._pool.own:  # only killing helps; the other evaluations are sent again
+            self._pool.renew()
             self._stuck.clear()
             self._take(list(self._out), blame=False)
         elif len(self._stuck) >= (self._pool.size or 1):
-            log.warning("every worker is held by an evaluation that is over its time; waiting")
+            log.warning("every worker is busy with an evaluation that is over its time; waiting")
         self._tell()
 
     # -- beginnings and ends -------------------------------------------------------------------
@@ -419,6 +449,19 @@ class Campaign:
         self._let_go()
         kept = f"; make the same call to go on with {self._opt._log.name}" if self._is_kept else ""
         log.warning("interrupted after %d evaluations%s", self._evaluated(), kept)
+
+    def _lose(self, error: ExecutorError) -> None:
+        """Send no more jobs: the executor does not take them."""
+        self._loss = self._loss or error
+        self._stopped = self._stopped or "executor"
+
+    def _end_without_executor(self, error: ExecutorError) -> None:
+        """Release the points that nobody evaluates. Raise the error if this call told nothing."""
+        idle = [job.point for job in (*self._waiting, *self._done)]
+        self._opt.cancel([point for point in self._opt.pending if point in idle])
+        if self._told == 0:
+            raise error
+        log.warning("%s; the run ends here", error)
 
     def _let_go(self) -> None:
         """Leave nothing behind; without a store, no point is pending any more."""

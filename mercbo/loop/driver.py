@@ -1,23 +1,24 @@
 """`minimize` and `maximize`: the whole loop of ask, evaluate and tell, on any executor.
 
-As soon as an evaluation is done its worker gets the next point; nobody waits for a generation to
-be complete. What goes wrong with an evaluation costs that evaluation only, and with a store a run
-that was cut off goes on when the same call is made again. `campaign.py` is the loop itself.
+A worker gets the next point as soon as its evaluation is done; no worker waits for a batch to be
+complete. `campaign.py` has the loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from mercbo.errors import SettingError, StateError, choose, whole
 from mercbo.loop.campaign import Campaign, Evaluation, Plan, Result
-from mercbo.loop.executors import Objective, as_pool
+from mercbo.loop.executors import Objective, Pool, as_pool, own_pool
 from mercbo.loop.progress import reporter
 from mercbo.optimizer import Optimizer
 from mercbo.space import Space
 
 Callback = Callable[[Evaluation], object]
+Catch = type[Exception] | tuple[type[Exception], ...]
 # Seconds beyond which a time limit is none: no clock of the system can be set to so many.
 LONGEST = 1e8
 
@@ -28,9 +29,11 @@ def minimize(
     *,
     budget: int,
     batch: int | None = None,
+    workers: int | None = None,
     executor: Any = None,
     timeout: float | None = None,
     retries: int = 0,
+    catch: Catch = (),
     callback: Callback | None = None,
     progress: bool = True,
     storage: str | None = None,
@@ -38,48 +41,81 @@ def minimize(
     seed: int | None = None,
     **settings: Any,
 ) -> Result:
-    """Look for the point of `space` at which `f` is lowest.
+    """Search the space for the point with the lowest value of `f`.
 
     Parameters
     ----------
     f
-        Takes a point, a dict of plain values, and gives a number, or a pair of it and the standard
-        deviation of its error, where that is known; None or NaN is a failure.
+        The objective. It takes a point, a dict of plain values, and returns a number, or a pair of
+        a number and the standard deviation of its error. None or NaN means that the evaluation
+        failed.
     space
-        Where to look.
+        The points to choose from.
     budget
-        Evaluations of the run altogether, failures and those before a resumption included.
+        The number of evaluations of the run. Failures count, and so do the evaluations before a
+        resumption.
     batch
-        Points that are out at once. By default as many as the executor has workers, and more where
-        asking would keep them waiting.
+        The number of points that are evaluated at once. Default: the number of workers, and more
+        if workers would have to wait for `ask`.
+    workers
+        The number of processes to evaluate in. They belong to `minimize`: it kills a process that
+        does not stop at the time limit, and all of them at the end. As for every process pool, `f`
+        must be defined at the top of a module, and a script needs
+        ``if __name__ == "__main__":``.
     executor
-        Who evaluates: None (here, one at a time), a thread or process pool, a `dask.distributed`
-        client or its executor, or anything with the `submit` of `concurrent.futures`.
+        An executor of yours to evaluate in, instead of `workers`: a thread or process pool, a
+        `dask.distributed` client or its executor, or an object with the `submit` of
+        `concurrent.futures`. `minimize` never kills its workers and never shuts it down. If a
+        worker of a process pool dies, the pool is broken; `minimize` then goes on in a pool of its
+        own with the same settings. Without `workers` and `executor`, evaluations run one after the
+        other in this thread.
     timeout
-        Seconds that an evaluation may take; it has failed then. Threads and Dask's workers cannot
-        be interrupted: their late answers are ignored, and until then they are busy.
+        The seconds that an evaluation may take; a longer one counts as failed. An evaluation in
+        this thread, with `workers` or in a process pool is interrupted (by SIGALRM). Compiled code
+        may not notice; with `workers` the process is then killed. Threads and Dask workers cannot
+        be interrupted: a late result is ignored, and the worker is busy until then. With `workers`
+        and executors, the time counts from the moment that a worker begins the evaluation.
     retries
-        How often an evaluation that raised or took too long is tried again before it has failed.
+        How often an evaluation that raised or took too long is repeated before it counts as failed.
+    catch
+        An exception type, or a tuple of types, that means a failed evaluation. By default, any
+        exception counts as a failure, except at the start of a run without results: if all
+        evaluations of the first batch (without workers: the first evaluation) raise the same type
+        of exception, `minimize` raises it. `f` is then wrong, not the point. Exceptions in `catch`
+        are never raised; ``catch=Exception`` raises none.
     callback
-        Called after each evaluation with an `Evaluation`; the run ends where it returns True.
+        Called after each evaluation with an `Evaluation`. The run ends if it returns True.
     progress
-        Show a bar on the standard error (with rich installed), or log lines.
+        Show a bar on the standard error (if rich is installed) or log lines.
     storage
-        A database URL: the run is kept there, and goes on from there where there is one.
+        A database URL that keeps the run. If the run exists, it goes on.
     adopt
-        Which pending points of a stored run to evaluate as well: "gone", those whose process has
-        ended; "all", since a process on another machine cannot be looked after; or "none".
+        Which pending points of a stored run to evaluate as well: "gone", those of processes that
+        have ended; "all", also those of other machines, where this cannot be known; or "none".
     seed, settings
-        Those of `Optimizer`: `backend`, `model`, `acquisition`, `repeats`, `n_initial`.
+        Options of `Optimizer`: `backend`, `model`, `acquisition`, `repeats`, `n_initial`.
+
+    Returns
+    -------
+    Result
+        The best point, all results and all failures. If an error or Ctrl-C ends the run, results
+        told before are in `storage`, and points that are not evaluated stay pending there: the
+        same call evaluates them first.
+
+    Raises
+    ------
+    ExecutorError
+        The executor accepts no evaluations, for example because it is shut down. If that happens
+        after the first result, the run ends with ``stopped="executor"`` instead.
 
     >>> result = minimize(lambda point: sum(point.values()), Space.binary(6), budget=20, seed=0,
     ...                   progress=False)
     >>> result.best.value
     0.0
     """
-    plan = _planned(f, budget, batch, timeout, retries, callback, adopt)
+    plan = _planned(f, budget, batch, timeout, retries, catch, callback, adopt)
     given = _directed("minimize", {"seed": seed, **settings})
-    return _optimize(plan, space, executor, storage, progress, given)
+    return _optimize(plan, space, workers, executor, storage, progress, given)
 
 
 def maximize(
@@ -88,9 +124,11 @@ def maximize(
     *,
     budget: int,
     batch: int | None = None,
+    workers: int | None = None,
     executor: Any = None,
     timeout: float | None = None,
     retries: int = 0,
+    catch: Catch = (),
     callback: Callback | None = None,
     progress: bool = True,
     storage: str | None = None,
@@ -98,10 +136,11 @@ def maximize(
     seed: int | None = None,
     **settings: Any,
 ) -> Result:
-    """Look for the point of `space` at which `f` is highest; all else is as in `minimize`."""
-    plan = _planned(f, budget, batch, timeout, retries, callback, adopt)
+    """Search the space for the point with the highest value of `f`. Options are those of
+    `minimize`."""
+    plan = _planned(f, budget, batch, timeout, retries, catch, callback, adopt)
     given = _directed("maximize", {"seed": seed, **settings})
-    return _optimize(plan, space, executor, storage, progress, given)
+    return _optimize(plan, space, workers, executor, storage, progress, given)
 
 
 def _directed(direction: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -113,20 +152,29 @@ def _directed(direction: str, settings: dict[str, Any]) -> dict[str, Any]:
 def _optimize(
     plan: Plan,
     space: Space,
+    workers: int | None,
     executor: Any,
     storage: str | None,
     progress: bool,
     settings: dict[str, Any],
 ) -> Result:
-    pool = as_pool(executor)
-    if plan.batch is None and pool.size is None:
-        raise SettingError(
-            f"executor={executor!r} does not say how many workers it has: give batch="
-        )
-    pool.check(plan.f, plan.timeout)
-    opt = _optimizer(space, storage, settings)
-    with reporter(progress, plan.budget) as shown:
-        return Campaign(plan, opt, pool).run(shown)
+    with closing(_pool(workers, executor)) as pool:
+        pool.check(plan.f, plan.timeout)
+        if plan.batch is None and pool.size is None:
+            raise SettingError(
+                f"executor={executor!r} does not say how many workers it has: give batch="
+            )
+        opt = _optimizer(space, storage, settings)
+        with reporter(progress, plan.budget) as shown:
+            return Campaign(plan, opt, pool).run(shown)
+
+
+def _pool(workers: int | None, executor: Any) -> Pool:
+    if workers is None:
+        return as_pool(executor)
+    if executor is not None:
+        raise SettingError(f"workers={workers!r}, executor={executor!r}: give only one of them")
+    return own_pool(whole("workers", workers))
 
 
 def _planned(
@@ -135,10 +183,11 @@ def _planned(
     batch: int | None,
     timeout: float | None,
     retries: int,
+    catch: Catch,
     callback: Callback | None,
     adopt: str,
 ) -> Plan:
-    """The plan, if it makes sense."""
+    """The options of a run, checked."""
     for name, called in (("f", f), ("callback", callback)):
         if not callable(called) and not (name == "callback" and called is None):
             raise SettingError(f"{name}={called!r} cannot be called")
@@ -150,8 +199,11 @@ def _planned(
         raise SettingError(f"timeout={timeout!r} is not a number of seconds above 0")
     if timeout is not None and timeout > LONGEST:
         timeout = None
+    types = catch if isinstance(catch, tuple) else (catch,)
+    if not all(isinstance(each, type) and issubclass(each, Exception) for each in types):
+        raise SettingError(f"catch={catch!r}: expected a type of Exception, or a tuple of such")
     choose("adopt", adopt, ["gone", "all", "none"])
-    return Plan(f, budget, batch, timeout, retries, callback, adopt)
+    return Plan(f, budget, batch, timeout, retries, types, callback, adopt)
 
 
 def _optimizer(space: Space, storage: str | None, settings: dict[str, Any]) -> Optimizer:

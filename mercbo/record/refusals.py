@@ -6,6 +6,7 @@ says what came and what was wanted.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,24 @@ def check_together(space: Space, model: Model) -> None:
         raise SettingError(
             f"terms={model.terms} are not averaged over symmetries; state none, or leave terms out"
         )
+
+
+def warn_of_unused(space: Space, model: Model, backend: object) -> None:
+    """Warn the caller of a constructor if no ask will call the backend that the user passed."""
+    if model.order > 2 and model.terms is None:
+        why = (
+            f"a draw of order {model.order} has no BQM; use Model(order=2), or state how many "
+            "terms of higher order a draw keeps: Model(terms=...)"
+        )
+    elif space.region.table is not None:
+        why = (
+            f"the space is a table of {space.size} points, and the acquisition function is "
+            "evaluated at each of them"
+        )
+    else:
+        return
+    name = repr(backend) if isinstance(backend, str) else type(backend).__name__
+    warnings.warn(f"backend={name} is not called: {why}", stacklevel=3)
 
 
 def initial(n_initial: int | None, space: Space) -> int:

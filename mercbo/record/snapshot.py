@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mercbo.backend import DEFAULT
 from mercbo.domain.variables import Point
 from mercbo.errors import BackendError, MercboError, StateError
 from mercbo.inference import Fit
@@ -49,7 +50,7 @@ SINCE: dict[int, dict[str, Any]] = {
     2: {"repeats": "never", "errors": None, "retries": []},
     3: {"acquisition": "thompson"},
     4: {"answered": None},
-    5: {"target_bounds": None, "batches": 0, "metadata": None},
+    5: {"target_bounds": None, "batches": 0, "metadata": None, "backend_given": None},
 }
 
 # Entries of a file. `settings_of` and `state_of` check those that depend on others.
@@ -60,6 +61,7 @@ RUN = record(
         "space": mapping,
         "direction": text(),
         "backend": optional(text()),
+        "backend_given": optional(flag),
         "model": MODEL,
         "acquisition": text(),
         "repeats": text(),
@@ -92,6 +94,7 @@ def described(
     *,
     direction: str,
     backend: object,
+    backend_given: bool,
     model: Model,
     acquisition: str,
     repeats: str,
@@ -109,6 +112,7 @@ def described(
         "space": space.to_dict(),
         "direction": direction,
         "backend": backend if isinstance(backend, str) else None,
+        "backend_given": backend_given,
         "model": model.to_dict(),
         "acquisition": acquisition,
         "repeats": repeats,
@@ -157,10 +161,13 @@ def settings_of(
             "the run used a sampler object as its backend, which a file cannot hold; "
             "pass it again: backend=..."
         )
+    given = described["backend_given"]
+    if given is None:  # an older file: the default, unless it says otherwise
+        given = named != DEFAULT
     return {
         "space": Space.from_dict(described["space"], where=where),
         "direction": described["direction"],
-        "backend": named,
+        "backend": named if given or backend is not None else None,
         "model": Model(**described["model"]),
         "acquisition": described["acquisition"],
         "repeats": described["repeats"],

@@ -328,6 +328,13 @@ class Store:
             body = event.to_dict()
             _insert(self._writer, self._id, self._written, event.kind, body, event.time)
 
+    def execute(self, statement: str, *parameters: object) -> None:
+        """Run a statement on another table of the database within the transaction."""
+        assert self._writer is not None
+        with self._speaking():
+            self._upgrade(self._writer)
+            self._writer.exec_driver_sql(statement, parameters)
+
     def commit(self) -> None:
         """Make the events since `begin` durable and release the write lock."""
         assert self._writer is not None

@@ -28,6 +28,7 @@ from mercbo.asking.steps import (
     propagate,
 )
 from mercbo.domain.variables import Point
+from mercbo.drawing.samples import neighbours_of
 from mercbo.encoding import Encoding
 from mercbo.kernel import Kernel
 
@@ -352,3 +353,20 @@ def test_where_it_is_known_why_points_fail_improvement_is_expected() -> None:
     opt.tell(dict(zip(LETTERS.variables, "aaaaaaaa", strict=True)), None)
     assert isinstance(opt._works(), FailureModel)
     assert opt._asking().acquires(0) == "thompson"
+
+
+def test_steps_go_by_values_and_not_by_the_order_in_which_variables_declare_them() -> None:
+    orders = ["abcd", "cdba", "dacb", "bdca"] * 2
+    mixed = Space({f"p{i}": Categorical(list(order)) for i, order in enumerate(orders)})
+    points = LETTERS.points(LETTERS.sample_rows(80, rng=np.random.default_rng(0)))
+    fails = ["bd" in "".join(map(str, point.values())) for point in points]
+    bad, good = ([p for p, f in zip(points, fails, strict=True) if f == state] for state in (1, 0))
+    chances = []
+    for space in (LETTERS, mixed):
+        model = fit_steps(kernel_of(space), space.rows(good), space.rows(bad))
+        assert model is not None
+        rows = space.rows(points)
+        around, moved = model.chance_neighbours(rows), neighbours_of(model.kernel, rows)
+        np.testing.assert_allclose(around.ravel(), model.chance(moved), rtol=1e-9)
+        chances.append(model.chance(rows))
+    np.testing.assert_allclose(chances[1], chances[0], rtol=1e-9)

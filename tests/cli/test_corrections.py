@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -102,6 +103,8 @@ def test_cancelling(made) -> None:
     assert "this design is not pending" in made("cancel", "s.db", "c.csv", code=1).stderr
     assert "no pending design has the number 9" in made("cancel", "s.db", "9", code=1).stderr
     assert "say which" in made("cancel", "s.db", code=1).stderr
+    for odd in ("²", "1-999999999999", "9" * 200):
+        assert "No such file" in made("cancel", "s.db", odd, code=1).stderr
     assert "'3-1' runs backwards; 1-3 was wanted" in made("cancel", "s.db", "3-1", code=1).stderr
     assert made("status", "s.db", "--json").json["pending"] == 3
     left = made("status", "s.db", "--pending", "--json").json["pending_points"]
@@ -117,3 +120,41 @@ def test_what_was_cancelled_is_said(made) -> None:
     assert "THF" in said
     assert "DMSO" not in said
     assert "DMSO" in made("cancel", "s.db", "p.csv").stdout
+
+
+def test_a_correction_recommends_no_option_that_it_lacks(made) -> None:
+    made("import", "s.db", past("DMSO,20,1,0,5", "THF,20,1,0,6", "THF,20,1,0,7"))
+    rows = ["DMSO,20,1,0,8", "DMSO,20,1,0,9", "THF,20,1,0,9", "THF,40,1,0,1", "THF,20,9,0,1"]
+    refused = made("amend", "s.db", past(*rows), code=1).stderr
+    known = made("amend", "--help").stdout
+    assert all(option in known for option in re.findall(r"--[a-z]+", refused))
+    assert [int(number) for number in re.findall(r"line (\d+)[:,]", refused)] == [3, 4, 5, 6]
+    assert refused.endswith("error: nothing was corrected\n")
+    assert [value for value, _ in errors(made)] == [5, 6, 7]
+
+
+def test_controls_are_corrected_by_their_place(made) -> None:
+    made("ask", "s.db", "--plate", 6, "--controls", "A1", "--out", "p.csv")
+    filled("p.csv", "r.csv", lambda rows: rows[0].__setitem__(-1, 7.5))
+    made("tell", "s.db", "r.csv")
+    filled("p.csv", "c.csv", lambda rows: rows[0].__setitem__(-1, 8.5))
+    refused = made("tell", "s.db", "c.csv", code=1).stderr
+    assert "the control in plate 1, well A1 has the result 7.5 already, here it is 8.5" in refused
+    assert made("amend", "s.db", "c.csv").stdout == "1 result corrected\n"
+    rows = made("export", "s.db", "--json").json["rows"]
+    assert [row["yield"] for row in rows if row["state"] == "control"] == [8.5]
+
+
+def test_a_corrected_result_keeps_its_columns(made) -> None:
+    made("ask", "s.db", "--plate", 6, "--out", "p.csv")
+    filled("p.csv", "r.csv")
+    made("tell", "s.db", "r.csv")
+    before = made("export", "s.db", "--json").json["rows"]
+    filled("p.csv", "c.csv", lambda rows: rows[1].__setitem__(-1, 99))
+    made("amend", "s.db", "c.csv")
+    after = made("export", "s.db", "--json").json["rows"]
+    assert [row["yield"] for row in after] == [
+        99 if i == 1 else row["yield"] for i, row in enumerate(before)
+    ]
+    for name in ("plate", "well", "batch"):
+        assert [row[name] for row in after] == [row[name] for row in before]

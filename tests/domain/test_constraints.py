@@ -41,6 +41,10 @@ VARIABLES = {
 }
 
 
+# how a message names 10**400
+HUGE = "100000000000...000000000000 (401 digits)"
+
+
 def through_json(data: dict) -> dict:
     return json.loads(json.dumps(data, allow_nan=False))
 
@@ -349,7 +353,17 @@ def test_an_answer_is_asked_for_once():
         (lambda: Linear({"a": "1"}, "<=", 1), "Linear: the weight of 'a' is '1', a finite number"),
         (lambda: Linear({"a": True}, "<=", 1), "Linear: the weight of 'a' is True, a finite"),
         (lambda: Linear({"a": np.nan}, "<=", 1), "Linear: the weight of 'a' is nan, a finite"),
-        (lambda: Linear({"a": 10**400}, "<=", 1), "Linear: the weight of 'a' is too large"),
+        (
+            lambda: Linear({"a": 10**400}, "<=", 1),
+            f"Linear: the weight of 'a' is {HUGE}, too large",
+        ),
+        (lambda: Linear({"a": 1}, "<=", -(10**400)), f"Linear: the bound is -{HUGE}, too large"),
+        (lambda: AtMost(10**400, ["a"]), f"AtMost: k is {HUGE}, too large for a float"),
+        (lambda: AtLeast(10**5000, ["a"]), "AtLeast: k is 100000000000...000000000000 (5,001 dig"),
+        (lambda: Exactly(-(10**400), ["a"]), f"Exactly: k=-{HUGE} is not a whole number of at l"),
+        (lambda: Forbid({"a": 10**5000}), "(5,001 digits) is too large"),
+        (lambda: Forbid([10**5000]), "got 100000000000...000000000000 (5,001 digits)"),
+        (lambda: Forbid([[10**5000]]), "got a list of integers with thousands of digits"),
         (lambda: Linear({"a": 1}, "<", 1), "Linear: '<' is not one of ['<=', '>=', '==']"),
         (lambda: Linear({"a": 1}, None, 1), "Linear: None is not one of ['<=', '>=', '==']"),
         (lambda: Linear({"a": 1}, "<=", np.inf), "Linear: the bound is inf, a finite number"),
@@ -404,6 +418,7 @@ def test_a_wrong_argument_is_quoted(make, message):
                                        "values, ('base', 'A') for one"),
         (Linear({"grade": 1}, "<=", 1), "Linear: 'grade' has no numbers to add up"),
         (Linear({"heat": 1e308}, "<=", 1), "Linear: 1e+308 times 'heat' is inf, a finite number"),
+        (Linear({"wash": 1e308, "dry": -1e308}, "<=", 1), "Linear: the sum of all weights is inf"),
         (Forbid({"solvent": "DMS0"}), "Forbid: 'solvent': 'DMS0' is not one of ['DMSO', 'THF'"),
         (Forbid({"solvent": ["THF", "x"]}), "Forbid: 'solvent': 'x' is not one of ['DMSO', 'THF'"),
         (Implies({"wash": 2}, {"dry": 1}), "Implies: 'wash': 2 is not one of [0, 1]"),
@@ -417,9 +432,26 @@ def test_a_constraint_that_does_not_fit_is_refused(constraint, message):
     assert not isinstance(caught.value, PointError)
 
 
-def test_a_number_beyond_floats_cannot_be_weighed():
-    with pytest.raises(SpaceError, match="Linear: value 1 of 'a' is too large for a float"):
-        Space({"a": Ordinal([1, 10**400])}, [Linear({"a": 1}, "<=", 1)])
+@pytest.mark.parametrize("bound", [2**53, 1e18, 2**63, 1e19, 2**64, 1e300])
+@pytest.mark.parametrize("sense", ["<=", ">=", "=="])
+def test_a_bound_beyond_64_bits_holds_or_is_refused(bound, sense):
+    names = ["wash", "dry"]
+    if sense != "<=":
+        with pytest.raises(SpaceError, match=r"no point satisfies .* cannot hold"):
+            Space(VARIABLES, [Linear(dict.fromkeys(names, 1), sense, bound)])
+    if sense != ">=":
+        with pytest.raises(SpaceError, match=r"no point satisfies .* cannot hold"):
+            Space(VARIABLES, [Linear(dict.fromkeys(names, 1), sense, -bound)])
+    if sense != "==":
+        sign = 1 if sense == "<=" else -1
+        space = Space(VARIABLES, [Linear(dict.fromkeys(names, 1), sense, sign * bound)])
+        assert space.feasible.left((), 10**6) == space.size
+
+
+@pytest.mark.parametrize("kind", [AtLeast, Exactly])
+def test_a_count_beyond_64_bits_is_refused(kind):
+    with pytest.raises(SpaceError, match=r"no point satisfies .*9223372036854775808.* cannot hold"):
+        Space(VARIABLES, [kind(2**63, ["wash", "dry"])])
 
 
 @pytest.mark.parametrize(

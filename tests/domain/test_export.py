@@ -120,8 +120,9 @@ def test_a_constraint_is_written_once_for_all_its_rows(monkeypatch):
     assert len(written) == 1
 
 
-def test_levels_are_made_once_for_an_encoding():
+def test_levels_are_made_once_for_each_layout_whoever_asks():
     space = Space.binary(3)
-    encoding = Encoding(space)
-    assert space.feasible.levels(encoding) is space.feasible.levels(encoding)
-    assert space.feasible.levels(Encoding(space)) is not space.feasible.levels(encoding)
+    levels, native = (space.feasible.levels(Encoding(space, native=n)) for n in (False, True))
+    assert space.feasible.levels(Encoding(space)) is levels
+    assert space.feasible.levels(Encoding(space, native=True)) is native
+    assert levels is not native

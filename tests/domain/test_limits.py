@@ -49,6 +49,9 @@ def in_whole_numbers(limits: Limits, states: np.ndarray, **options) -> np.ndarra
         ([0.1 + 0.2 - 0.3, 1, 2], -np.inf, 2, [0, 1, 2], None, 2),
         ([1e-300, 1e-300], -1e300, 1e300, [1, 1], -(2**54), 2**54),
         ([2, 4], 3, 3, [2, 4], 3, 3),
+        # no sum comes near these bounds, and they fit 64 bits
+        ([1, 1], -np.inf, -1e19, [1, 1], None, -(2**54)),
+        ([1, 1], 1e300, np.inf, [1, 1], 2**54, None),
     ],
 )
 def test_limits_become_whole(row, low, high, weights, whole_low, whole_high) -> None:

@@ -52,6 +52,21 @@ def test_results_come_in_the_users_units(direction: str) -> None:
     assert check.r2 > 0.8
 
 
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("wrong", [-40.0, 40.0])
+def test_a_wrong_result_has_the_largest_residual(direction: str, wrong: float) -> None:
+    opt = told(direction)
+    residuals = [each.residual for each in opt.explain().check.results]
+    assert max(map(abs, residuals)) < 4  # 40 results
+    assert np.std(residuals) == pytest.approx(1.0, abs=0.3)
+    seventh = opt.observations[7]
+    opt.tell(seventh.point, seventh.value + wrong)  # the noise has a standard deviation of 3
+    *others, last = [each.residual for each in opt.explain().check.results]
+    assert np.sign(last) == np.sign(wrong)
+    assert abs(last) > 3
+    assert abs(last) > max(map(abs, others))
+
+
 def test_constant_results_are_explained_by_nothing() -> None:
     opt = Optimizer(Space.binary(3), seed=0)
     opt.tell([[0, 0, 0], [1, 1, 1]], [5.0, 5.0])

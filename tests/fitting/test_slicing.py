@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, multivariate_normal
 
-from mercbo import Space
+from mercbo import NumericalError, Ordinal, Space
 from mercbo.encoding import Encoding
 from mercbo.fitting.slicing import (
     BURN_IN,
@@ -19,7 +19,7 @@ from mercbo.fitting.slicing import (
     log_horseshoe_noise,
     slice_update,
 )
-from mercbo.inference import Data
+from mercbo.inference import Data, Fit, Hyper
 from mercbo.kernel import Kernel
 
 
@@ -69,7 +69,7 @@ def test_product_of_factors_stays_in_step_with_the_betas() -> None:
     rng = np.random.default_rng(2)
     for _ in range(3):
         chain.sweep(rng=rng)
-    fresh = chain.tables.log_product(np.exp(chain.log_beta))
+    fresh = chain.tables.log_product(chain.tables.log_tables(np.exp(chain.log_beta)))
     np.testing.assert_allclose(chain.log_product, fresh, atol=1e-9)
 
 
@@ -112,7 +112,7 @@ def test_likelihood_counts_known_errors() -> None:
         chain.sweep(rng=rng)
         hyper = chain.hyper()
         noise = np.where(np.isnan(error), hyper.noise, error**2)
-        product = np.exp(chain.tables.log_product(hyper.beta))
+        product = np.exp(chain.tables.log_product(chain.tables.log_tables(hyper.beta)))
         cov = hyper.amplitude * (product + 1e-6 * np.eye(25)) + np.diag(noise)
         expected = multivariate_normal(np.full(25, hyper.mean), cov).logpdf(data.y)
         factor = chain._factor(np.exp(chain.log_product), chain.log_amplitude, chain.log_noise)
@@ -136,3 +136,56 @@ def test_errors_of_zero_are_held_at_the_floor() -> None:
     least = hyper.amplitude * (1 + 1e-6) + 1e-6
     # the squared norms of the rows are the diagonal, without jitter
     np.testing.assert_allclose((lower**2).sum(axis=1), least, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chain_over_ordinal_variables_keeps_the_covariance_positive_definite(seed: int) -> None:
+    """With a small beta, T of two distant values is zero but for rounding. What is left of the
+    product without one factor must be the other factor all the same."""
+    rng = np.random.default_rng(seed)
+    space = Space({"a": Ordinal(range(23)), "b": Ordinal(range(23))})
+    data = Data(Kernel(Encoding(space)), space.sample_rows(28, rng=rng), rng.standard_normal(28))
+    start = Hyper(np.exp([-3.0, -3.0]), amplitude=1.0, noise=1e-3, mean=0.0)
+    chain, lowest = Chain(data, start), []
+    factor = chain._factor
+
+    def watched(product, log_amplitude, log_noise):  # type: ignore[no-untyped-def]
+        lowest.append(np.linalg.eigvalsh(product)[0] / product.max())
+        return factor(product, log_amplitude, log_noise)
+
+    chain._factor = watched  # type: ignore[method-assign]
+    chain.sweep(rng=rng)
+    assert min(lowest) > -1e-12
+
+
+def test_slice_sampler_takes_a_matrix_that_cannot_be_factored_for_zero_density() -> None:
+    def density(value: float) -> float:
+        if value > 0.5:
+            raise NumericalError("not positive definite")
+        return -0.5 * value**2
+
+    rng, value, met = np.random.default_rng(0), 0.0, []
+    for _ in range(200):
+        value = slice_update(density, value, width=1.0, rng=rng)
+        met.append(value)
+    assert max(met) <= 0.5
+    assert min(met) < -0.5
+
+
+def test_chain_starts_anew_if_its_last_state_cannot_be_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    factor, data = Chain._factor, chain_data()
+
+    def failing(self, product, log_amplitude, log_noise):  # type: ignore[no-untyped-def]
+        if log_noise < -8.0:
+            raise NumericalError("not positive definite")
+        return factor(self, product, log_amplitude, log_noise)
+
+    monkeypatch.setattr(Chain, "_factor", failing)
+    stuck = Hyper(np.ones(4), amplitude=1.0, noise=1e-5, mean=0.0)
+    previous = Fit((stuck,), seen=20, cold=7)
+    found = fit_slice(data, previous, sweeps=1, rng=np.random.default_rng(0))
+    fresh = fit_slice(data, None, sweeps=1, rng=np.random.default_rng(0))
+    assert found.to_dict() == fresh.to_dict()
+    assert found.cold == len(data)

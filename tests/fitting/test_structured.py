@@ -108,17 +108,17 @@ def repeated(seed: int):
 
 def motifs_of(opt: Optimizer) -> Any:
     opt.ask()
-    return opt._surrogate.fit.hypers[0].motifs
+    return opt._model_of_now().fit.hypers[0].motifs
 
 
 def windows_of(opt: Optimizer) -> Any:
     opt.ask()
-    return opt._surrogate.fit.hypers[0].windows
+    return opt._model_of_now().fit.hypers[0].windows
 
 
 def pooling_of(opt: Optimizer) -> Any:
     opt.ask()
-    return opt._surrogate.fit.hypers[0].pooling
+    return opt._model_of_now().fit.hypers[0].pooling
 
 
 def with_windows(data: Data, plain: Fit, before: Any = None) -> Fit:
@@ -419,7 +419,7 @@ def test_the_warp_is_chosen_together_with_pooling(seed: int) -> None:
     opt = Optimizer(space, seed=seed)
     opt.tell(space.points(rows), ((rows.sum(axis=1) - 14.0) ** 2).tolist())
     assert abs(sum(opt.ask().values()) - 14) <= 1
-    assert opt._surrogate.fit.warp is None
+    assert opt._model_of_now().fit.warp is None
 
 
 def test_a_strained_fit_with_pooling_goes_on() -> None:
@@ -507,7 +507,7 @@ def test_an_optimizer_reads_motifs_unless_told_not_to() -> None:
         opt = Optimizer(BASES, seed=0, model=model)
         opt.tell(BASES.points(rows), y.tolist())
         opt.ask()
-        hypers = opt._surrogate.fit.hypers
+        hypers = opt._model_of_now().fit.hypers
         assert all((hyper.motifs is not None) == there for hyper in hypers)
         draw = opt.draw()
         for point in BASES.sample(20, rng=np.random.default_rng(1)):

@@ -35,6 +35,9 @@ SPACES = {
     "binary": Space.binary(7),
     "letters": Space(sequence(3, 6)),
     "both strands": Space({f"base{i}": Categorical(list("ACGT")) for i in range(6)}),
+    "both strands in several orders": Space(
+        {f"base{i}": Categorical(list(order)) for i, order in enumerate(["ACGT", "TCAG"] * 3)}
+    ),
     "a sequence among others": Space(
         {"before": Integer(0, 2), **sequence(2, 6), "behind": Categorical(["x", "y", "z"])}
     ),
@@ -296,7 +299,7 @@ def test_a_draw_is_minimised_under_constraints() -> None:
     rows = np.unique(space.sample_rows(25, rng=np.random.default_rng(0)), axis=0)
     opt.tell(space.points(rows), [light(row) for row in rows])
     asked = opt.ask(3)
-    assert opt._surrogate.fit.hypers[0].motifs is not None
+    assert opt._model_of_now().fit.hypers[0].motifs is not None
     assert all(space.rows([point]) is not None for point in asked)
     assert len({tuple(point.values()) for point in asked}) == 3
 

@@ -30,6 +30,12 @@ SPACES = {
     "letters": Space({f"s{i}": Categorical(LETTERS) for i in range(3)}),
     "ordered": Space({f"n{i}": Integer(1, 3) for i in range(4)}),
     "coded": Space({f"s{i}": Categorical(range(4), encoding="binary") for i in range(3)}),
+    "letters in several orders": Space(
+        {f"s{i}": Categorical(list(order)) for i, order in enumerate(["ACG", "GAC", "CGA"])}
+    ),
+    "numbers in both orders": Space(
+        {f"n{i}": Ordinal(order) for i, order in enumerate([[1, 2, 3], [3, 2, 1], [1, 2, 3]])}
+    ),
     "two groups and others": Space(
         {**{f"b{i}": Binary() for i in range(3)}, "n": Integer(0, 2), "one": Integer(3, 3)}
         | {f"s{i}": Categorical(LETTERS) for i in range(3)}

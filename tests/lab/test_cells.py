@@ -40,6 +40,38 @@ def test_a_result_that_is_none_is_refused() -> None:
         result_of("soon")
 
 
+@pytest.mark.parametrize("cell", ["<1", "> 99", "≤0,5", ">=99"])
+def test_a_bound_is_told_what_to_write(cell: str) -> None:
+    with pytest.raises(CellError, match="is a bound, not a number; write the number") as caught:
+        result_of(cell)
+    assert "0 if nothing was detected" in str(caught.value)
+    assert "leave the cell empty if it was not measured" in str(caught.value)
+    assert "meant?" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["trace", "Traces", "n.d.", "ND", "not detected", "<LOD", "?"])
+def test_a_word_for_no_number_is_told_what_to_write(cell: str) -> None:
+    with pytest.raises(CellError) as caught:
+        result_of(cell)
+    assert "0 if nothing was detected" in str(caught.value)
+    assert "leave the cell empty if it was not measured" in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["=71.5", "=A1*2", "=SUM(B2:B4)/3", '="71.5"', "@SUM(A1)"])
+def test_no_number_is_taken_from_a_formula(cell: str) -> None:
+    with pytest.raises(CellError, match="is a formula, and the file does not hold its") as caught:
+        result_of(cell)
+    assert "meant?" not in str(caught.value)
+    with pytest.raises(CellError, match="is a formula"):
+        value_of(HEAT, cell)
+
+
+@pytest.mark.parametrize("cell", ["12/05/2024", "71.5±0.3", "2+3", "1-2", "3 x 20", "10^3", "v2"])
+def test_no_number_is_proposed_where_there_may_be_another(cell: str) -> None:
+    with pytest.raises(CellError, match=r"is not a number; write 'failed' for a failure"):
+        result_of(cell)
+
+
 HEAT, SOLVENT = Ordinal([20, 40, 80.5]), Categorical(["water", "DMSO", "THF"])
 
 

@@ -38,5 +38,8 @@ def test_what_does_not_fit_is_refused() -> None:
         controls_of("column 13", 96)
     with pytest.raises(SettingError, match="96 controls do not leave a free well"):
         controls_of("96", 96)
+    for odd in ("²", "9" * 5000):
+        with pytest.raises(SettingError, match="is not a well of this plate"):
+            Plate(96, controls_of(odd, 96))
     assert controls_of("0", 96) == ()
     assert controls_of("column 1", 96) == tuple(f"{r}1" for r in "ABCDEFGH")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 
 from mercbo import Binary, Categorical, Forbid, Integer, Space
-from mercbo.lab.results import Known, Options, Reading, known_of, read_results
-from mercbo.lab.tables import TableError, read_table
+from mercbo.arrays import Rows, keys
+from mercbo.lab.parsing import parse
+from mercbo.lab.results import Control, Known, Measured, Options, Reading, compare
+from mercbo.lab.rows import TableError
+from mercbo.lab.tables import read_table
 
 SPACE = Space(
     {"solvent": Categorical(["water", "DMSO", "THF"]), "hours": Integer(1, 6), "stir": Binary()},
@@ -19,13 +23,27 @@ SPACE = Space(
 PENDING = SPACE.rows([["DMSO", 1, 0], ["THF", 2, 1], ["water", 3, 0]])
 TOLD = SPACE.rows([["DMSO", 5, 1]])
 FAILED = SPACE.rows([["THF", 5, 1]])
+
+
+def known_of(told: Rows, values: list[float], failed: Rows, pending: Rows) -> Known:
+    known = Known(pending=dict(zip(keys(pending), pending, strict=True)))
+    results = [*zip(keys(told), values, strict=True), *((found, None) for found in keys(failed))]
+    for found, value in results:
+        known.told.setdefault(found, []).append(Measured(value))
+    return known
+
+
 KNOWN = known_of(TOLD, [71.5], FAILED, PENDING)
+
+
+def read_results(file: Path, space: Space, known: Known, options: Options) -> Reading:
+    return compare(parse(read_table(file), space, options), known, options)
 
 
 def read(tmp_path: Path, text: str, known: Known = KNOWN, **options: object) -> Reading:
     file = tmp_path / "r.csv"
     file.write_text(text, encoding="utf-8")
-    return read_results(read_table(file), SPACE, known, Options("yield", **options))
+    return read_results(file, SPACE, known, Options("yield", **options))
 
 
 def test_rows_and_columns_come_in_any_order(tmp_path: Path) -> None:
@@ -38,14 +56,51 @@ def test_rows_and_columns_come_in_any_order(tmp_path: Path) -> None:
     first, second = reading.good
     assert (first.row.tolist(), first.value, first.std) == ([2, 1, 1], 12.5, 0.5)
     assert (second.row.tolist(), second.value, second.std) == ([1, 0, 0], None, None)
-    assert first.extra == {"operator": "Ann"}
+    assert first.notes == {"operator": "Ann"}
     assert (first.line, reading.empty) == (2, (4,))
 
 
-def test_controls_are_passed_over(tmp_path: Path) -> None:
-    text = "well,design,solvent,hours,stir,yield\nA1,control,,,,99\nA2,1,DMSO,1,0,5\nA3,,,,,\n"
+PLATE = "plate,well,design,solvent,hours,stir,yield\n"
+
+
+def test_results_of_controls_are_kept_apart(tmp_path: Path) -> None:
+    text = PLATE + "1,A1,control,,,,99\n1,A2,1,DMSO,1,0,5\n1,A3,,,,,\n1,A4,control,,,,failed\n"
     reading = read(tmp_path, text)
-    assert (reading.controls, len(reading.good), reading.problems) == ((2, 4), 1, ())
+    assert (reading.control_lines, len(reading.good), reading.problems) == ((2, 4, 5), 1, ())
+    assert reading.controls == (
+        Control(99.0, notes={"plate": 1, "well": "A1"}),
+        Control(None, notes={"plate": 1, "well": "A4"}),
+    )
+    assert reading.good[0].notes == {"plate": 1, "well": "A2"}
+
+
+def test_controls_that_the_study_has_are_passed_over(tmp_path: Path) -> None:
+    stored = Known(controls=(Control(99.0, notes={"plate": 1, "well": "A1"}),))
+    reading = read(tmp_path, PLATE + "1,A1,control,,,,99\n2,A1,control,,,,99\n", stored)
+    assert ([each.line for each in reading.controls], reading.again) == ([3], (2,))
+    (problem,) = read(tmp_path, PLATE + "1,A1,control,,,,98\n", stored).problems
+    assert str(problem) == (
+        "r.csv, line 2: the control in plate 1, well A1 has the result 99 already, here it is 98; "
+        "correct it by `mercbo amend`"
+    )
+    reading = read(tmp_path, PLATE + "1,A1,control,,,,98\n", stored, correct=True)
+    assert ([each.value for each in reading.controls], reading.problems) == ([98.0], ())
+    # within a table, too
+    (problem,) = read(tmp_path, PLATE + "1,A1,control,,,,98\n1,A1,control,,,,97\n").problems
+    assert "line 3: the control in plate 1, well A1 has the result 98 already" in str(problem)
+
+
+def test_controls_without_a_place_are_counted(tmp_path: Path) -> None:
+    stored = Known(controls=(Control(99.0), Control(99.0)))
+    text = "design,solvent,hours,stir,yield\n" + "control,,,,99\n" * 3 + "control,,,,5\n"
+    reading = read(tmp_path, text, stored)
+    assert ([each.line for each in reading.controls], reading.again) == ([4, 5], (2, 3))
+
+
+def test_a_wrong_result_of_a_control_is_a_problem(tmp_path: Path) -> None:
+    reading = read(tmp_path, PLATE + "1,A1,control,,,,n.d.\n1,A2,control,,,,5\n")
+    assert [problem.line for problem in reading.problems] == [2]
+    assert [control.value for control in reading.controls] == [5.0]
 
 
 NONE = Space({"acid": Categorical([None, "HCl"]), "base": Categorical([None, "NaOH"])})
@@ -65,8 +120,8 @@ def test_a_design_without_any_value_is_no_control(
 ) -> None:
     file = tmp_path / "r.csv"
     file.write_text(text)
-    reading = read_results(read_table(file), NONE, Known(), Options("yield", new=True))
-    assert (reading.controls, [each.line for each in reading.good]) == (controls, lines)
+    reading = read_results(file, NONE, Known(), Options("yield", new=True))
+    assert (reading.control_lines, [each.line for each in reading.good]) == (controls, lines)
     assert not reading.problems
     assert reading.good[0].row.tolist() == [0, 0]
 
@@ -75,8 +130,8 @@ def test_an_empty_row_is_a_control_where_that_design_is_forbidden(tmp_path: Path
     file = tmp_path / "r.csv"
     file.write_text("design,acid,base,yield\n1,,,5\n")
     space = Space(NONE.variables, [Forbid({"acid": None, "base": None})])
-    reading = read_results(read_table(file), space, Known(), Options("yield", new=True))
-    assert (reading.controls, reading.good, reading.problems) == ((2,), (), ())
+    reading = read_results(file, space, Known(), Options("yield", new=True))
+    assert (reading.control_lines, reading.good, reading.problems) == ((2,), (), ())
 
 
 HEADER = "solvent,hours,stir,yield\n"
@@ -135,7 +190,7 @@ def test_among_replicates_equal_results_are_counted(tmp_path: Path) -> None:
     # of a failure there are no replicates
     reading = read(tmp_path, text, known, replicates=True, again=True)
     assert (reading.again, [each.line for each in reading.good]) == ((6, 7), [2, 3, 4, 5])
-    assert known.told[TOLD.astype(np.int16).tobytes()] == [71.5, 71.5]
+    assert known.told[keys(TOLD)[0]] == [Measured(71.5), Measured(71.5)]
 
 
 def test_options_change_what_is_welcome(tmp_path: Path) -> None:
@@ -144,6 +199,55 @@ def test_options_change_what_is_welcome(tmp_path: Path) -> None:
     assert failed.good[0].value is None
     (problem,) = read(tmp_path, "solvent,hours,stir,yield,std\nDMSO,1,0,5,-1\n").problems
     assert "not a standard deviation" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "row", "complaint"),
+    [
+        ((0.0, 100.0), "DMSO,1,0,820", r'column "yield" \(D2\): \'820\' is not between 0 and 100'),
+        ((0.0, math.inf), "DMSO,1,0,-1", "'-1' is not at least 0, the bounds of the study"),
+        ((-math.inf, 100.0), 'DMSO,1,0,"100,5"', "'100,5' is not at most 100"),
+    ],
+)
+def test_a_result_outside_the_bounds_is_a_problem(
+    bounds: tuple[float, float], row: str, complaint: str, tmp_path: Path
+) -> None:
+    (problem,) = read(tmp_path, HEADER + row + "\n", bounds=bounds).problems
+    assert re.search(complaint, str(problem)), str(problem)
+    fine = read(tmp_path, HEADER + "DMSO,1,0,100\nTHF,2,1,0\nwater,3,0,failed\n", bounds=bounds)
+    assert (len(fine.good), fine.problems) == (3, ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ("DMSO,5,1,70\nDMSO,5,1,69\n", "line 3: is the design of line 2 again; delete one of the "),
+        ("DMSO,1,0,70\n", "line 2: this design has no result to correct; `mercbo tell` stores"),
+        ("water,4,0,70\n", "line 2: this design has no result to correct"),
+    ],
+)
+def test_a_correction_is_offered_only_what_there_is(
+    rows: str, complaint: str, tmp_path: Path
+) -> None:
+    (problem,) = read(tmp_path, HEADER + rows, correct=True).problems
+    assert complaint in str(problem)
+    assert "--" not in str(problem)
+
+
+def test_a_correction_counts_if_the_result_or_its_error_differs(tmp_path: Path) -> None:
+    known = Known({keys(TOLD)[0]: [Measured(71.5, 0.5)]})
+    header = "solvent,hours,stir,yield,std\n"
+    for row, good in [("71.5,", 0), ("71.5,0.5", 0), ("71.5,0.6", 1), ("72,", 1), ("failed,", 1)]:
+        reading = read(tmp_path, f"{header}DMSO,5,1,{row}\n", known, correct=True)
+        assert (len(reading.good), len(reading.again)) == (good, 1 - good)
+
+
+def test_many_wrong_cells_are_named_without_looking_for_the_nearest(tmp_path: Path) -> None:
+    rows = "".join(f"DMS{i},1,0,5\n" for i in range(300))
+    reading = read(tmp_path, HEADER + rows)
+    assert len(reading.problems) == 300
+    advised = ["the nearest is" in problem.message for problem in reading.problems]
+    assert advised == [True] * 200 + [False] * 100
 
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
@@ -161,5 +265,5 @@ def test_thousands_of_rows_are_read(tmp_path: Path) -> None:
     file = tmp_path / "long.csv"
     cells = [",".join(map(str, row)) + ",1.5" for row in rows.tolist()]
     file.write_text("\n".join([",".join([*space.names, "y"]), *cells]))
-    reading = read_results(read_table(file), space, Known(), Options("y", new=True))
+    reading = read_results(file, space, Known(), Options("y", new=True))
     assert len(reading.good) == len(rows) > 5000

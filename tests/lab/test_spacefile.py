@@ -95,6 +95,26 @@ def test_toml_is_read(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{low: 20, high: 80, step: 20}", [20, 40, 60, 80]),
+        (
+            "{low: 0.1, high: 0.7, step: 0.1, note: equivalents}",
+            [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7],
+        ),
+        ("{kind: ordinal, low: -1, high: 1, step: 0.5}", [-1.0, -0.5, 0.0, 0.5, 1.0]),
+        ("{kind: integer, low: 0, high: 100, step: 25}", [0, 25, 50, 75, 100]),
+        ("{low: 1e-3, high: 3e-3, step: 1e-3}", [0.001, 0.002, 0.003]),
+        ("{low: 5, high: 5, step: 1}", [5]),
+    ],
+)
+def test_levels_are_given_by_low_high_and_step(text: str, values: list[float]) -> None:
+    (found,) = space_of(parse(f"variables:\n  a: {text}\n", ".yaml")).variables.values()
+    assert found == Ordinal(values)
+    assert [type(value) for value in found.values] == [type(value) for value in values]
+
+
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
 
@@ -118,7 +138,22 @@ def linear(weights: object, **bound: float) -> dict[str, object]:
         ({}, r"\['variables'\] is missing"),
         ({"variables": {}}, "variables: at least 1"),
         ({**variable([1]), "constraint": []}, "'constraint' is not .* did you mean 'constraints'"),
-        (variable(3), "variables > a: 3 came, names with values was wanted"),
+        (variable(3), "variables > a: expected a list of values, or names with .*, got 3$"),
+        (variable("20-80"), "variables > a: expected a list of values, or .*, got '20-80'"),
+        (variable({}), "variables > a: expected a list of values, or names .*, got {}"),
+        (variable({"kind": "float", "low": 0, "high": 1}), "'float' .*list the levels you would"),
+        (variable({"kind": "Real"}), "a > kind: 'Real' is not one of .*; a variable has a list of"),
+        (variable({"low": 0, "high": 1}), r"list the levels you would try, as in \[20, 40, 60\]"),
+        (variable({"low": 0, "high": 1, "step": 0}), "low=0, high=1, step=0: the step must be"),
+        (variable({"low": 2, "high": 1, "step": 1}), "low=2, high=1, step=1: low is above high"),
+        (variable({"low": 0, "high": 1, "step": 1e-9}), "step=1e-09 are more than 2048 levels"),
+        (variable({"low": 0, "high": 1, "step": 0.3}), "set high to 0.9 or 1.2"),
+        (variable({"low": 0, "high": float("inf"), "step": 1}), "high=inf, .*finite numbers"),
+        (variable({"low": 0, "high": 1, "step": float("nan")}), "step=nan: three finite numbers"),
+        (variable({"low": 0, "high": 10**400, "step": 1}), r"\(401 digits\), step=1: three finite"),
+        (variable({"low": 0, "high": 1, "step": "x"}), "a > step: 'x' came, a number was wanted"),
+        (variable({"low": 0, "high": 1, "step": 1, "at": 2}), "'at' is not one of"),
+        (variable({"kind": "integer", "low": 0, "high": 1, "step": 0.5}), "a whole number was"),
         (variable([]), "variables > a: at least 1 must be listed"),
         (variable({"kind": "intger"}), "a > kind: 'intger' is not .* did you mean 'integer'"),
         (variable({"kind": "integer", "low": 1}), r"variables > a: \['high'\] is missing"),
@@ -146,6 +181,10 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 
 
+NINES = "9" * 5000
+SHOWN = r"9{12}\.\.\.9{12} \(5,000 digits\)"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
@@ -161,6 +200,22 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("s.json", '{"variables": ', "line 1: not JSON"),
         ("s.json", "[" * 100_000, "nested too deeply"),
         ("s.toml", "variables = ", "not TOML"),
+        ("s.yaml", f"variables:\n  a: [1, {NINES}]\n", rf"line 2: {SHOWN} is too large"),
+        ("s.json", f'{{"variables": {{"a": [1, {NINES}]}}}}', rf"{SHOWN} is too large"),
+        ("s.toml", f"[variables]\na = [1, {NINES}]\n", rf"{SHOWN} is too large"),
+        ("s.toml", f"[variables]\na = [1, {NINES[:4999]}_9]\n", rf"{SHOWN} is too large"),
+        ("s.json", f'{{"variables": {{"a": [1, {NINES[:400]}]}}}}', r"\(400 digits\) is too large"),
+        (
+            "s.json",
+            f'{{"variables": {{"a": [{{"b": {NINES[:400]}}}]}}}}',
+            r"\(401|characters\) came",
+        ),
+        (
+            "s.yaml",
+            "variables: {a: [0, 1]}\n"
+            f"constraints: [at_most: {{k: {NINES[:400]}, of: [{{a: 1}}]}}]",
+            r"constraint 1 \(at_most\): AtMost: k is 9{12}\.{3}9{12} \(400 digits\)",
+        ),
         ("s.txt", "x", r"written in \.yaml, \.toml or \.json"),
         ("s.yaml", "#" * 2_000_000, "2 MB are more than the 1 MB"),
     ],

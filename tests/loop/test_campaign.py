@@ -1,16 +1,29 @@
 """The loop of `minimize`: workers kept busy, and everything that may go wrong with them."""
 
+import multiprocessing
 import os
 import signal
 import threading
 import time
+import traceback
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from support.objectives import Killing, Traced, name_of, total, traces
+from support.objectives import HangingOnce, Killing, Traced, name_of, total, traces, wait_for
 from support.stored import SPACE, cost, log_of, url_of
 
-from mercbo import Binary, NoneFound, Optimizer, Space, StateError, Where, minimize
+from mercbo import (
+    Binary,
+    ExecutorError,
+    NoneFound,
+    Optimizer,
+    ResultError,
+    Space,
+    StateError,
+    Where,
+    minimize,
+)
 from mercbo.domain import feasible
 from mercbo.loop import campaign
 from mercbo.loop.campaign import Campaign, Plan
@@ -129,7 +142,7 @@ def fails_on_odd(point: dict) -> float:
 @pytest.mark.parametrize("workers", [0, 3])
 def test_an_exception_makes_a_failed_point_and_a_line_with_its_traceback(workers, caplog):
     executor = ThreadPoolExecutor(workers) if workers else None
-    result = minimize(fails_on_odd, BITS, budget=20, executor=executor, **QUIET)
+    result = minimize(fails_on_odd, BITS, budget=20, executor=executor, catch=ValueError, **QUIET)
     assert len(result.observations) + len(result.failures) == 20
     assert len(result.failures) > 3
     assert all(sum(failure.point.values()) % 2 for failure in result.failures)
@@ -140,7 +153,9 @@ def test_an_exception_makes_a_failed_point_and_a_line_with_its_traceback(workers
 
 @pytest.mark.parametrize("value", ["much", float("inf"), [1.0], 1j, {}])
 def test_what_is_no_result_is_a_failure_that_says_so(value, caplog):
-    result = minimize(lambda _: value, BITS, budget=2, **QUIET)
+    with pytest.raises(ResultError):
+        minimize(lambda _: value, BITS, budget=2, **QUIET)
+    result = minimize(lambda _: value, BITS, budget=2, catch=ResultError, **QUIET)
     assert all(failure.reason.startswith("ResultError: ") for failure in result.failures)
     assert len(result.failures) == 2
     assert "failed" in caplog.text
@@ -156,50 +171,238 @@ def test_an_evaluation_is_tried_again_as_often_as_wanted(retries, caplog):
             raise OSError("the network is down")
         return total(point)
 
-    result = minimize(f, BITS, budget=4, retries=retries, **QUIET)
+    result = minimize(f, BITS, budget=4, retries=retries, catch=OSError, **QUIET)
     assert set(tries.values()) == {min(retries, 2) + 1}
     assert len(tries) == 4
     assert len(result.failures) == (4 if retries < 2 else 0)
     assert caplog.text.count("trying again") == 4 * min(retries, 2)
 
 
+# -- objectives that are wrong -----------------------------------------------------------------
+
+
 def always_raises(_point: dict) -> float:
     raise KeyError("yield")
 
 
-@pytest.mark.parametrize("workers", [0, 3])
-def test_a_function_that_always_raises_does_not_use_up_the_budget(workers, caplog):
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("kept", [False, True])
+def test_minimize_raises_what_all_of_the_first_batch_raise(workers, kept, tmp_path, caplog):
     executor = ThreadPoolExecutor(workers) if workers else None
-    result = minimize(always_raises, BITS, budget=30, executor=executor, **QUIET)
-    assert result.stopped == "failing"
-    assert 20 <= len(result.failures) <= 20 + workers
-    assert result.optimizer.pending == []
-    assert "evaluations all raised, the last one KeyError: 'yield'" in caplog.text
-
-
-def test_a_run_that_ended_failing_goes_on_once_the_function_is_mended(tmp_path):
-    kept = {**QUIET, "storage": url_of(tmp_path)}
-    assert minimize(always_raises, BITS, budget=24, **kept).stopped == "failing"
+    options = {"executor": executor, "storage": url_of(tmp_path) if kept else None, **QUIET}
+    with pytest.raises(KeyError, match="yield") as caught:
+        minimize(always_raises, BITS, budget=30, **options)
+    assert traceback.extract_tb(caught.tb)[-1].name == "always_raises"
+    number = max(workers, 1)
+    assert f"the first {number} evaluations raised KeyError; pass catch=KeyError" in caplog.text
+    if not kept:
+        return
     opt = Optimizer.open(url_of(tmp_path))
-    opt.retry(opt.failed)
+    assert (opt.observations, opt.failed) == ([], [])
+    left = opt.pending
+    assert len(left) >= number
+    evaluated: list[dict] = []
+    options["executor"] = None
+    result = minimize(lambda p: evaluated.append(p) or total(p), BITS, budget=30, **options)
+    assert evaluated[: len(left)] == left
+    assert (len(result.observations), result.failures) == (30, ())
+
+
+def test_minimize_leaves_nothing_pending_when_it_raises():
+    seen = []
+
+    class Watched(Optimizer):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            seen.append(self)
+
+    with pytest.MonkeyPatch.context() as patched, ThreadPoolExecutor(3) as executor:
+        patched.setattr("mercbo.loop.driver.Optimizer", Watched)
+        with pytest.raises(KeyError):
+            minimize(always_raises, BITS, budget=30, executor=executor, **QUIET)
+    assert (seen[0].pending, seen[0].failed) == ([], [])
+
+
+def test_minimize_raises_what_worker_processes_raise():
+    with pytest.raises(KeyError, match="yield") as caught:
+        minimize(always_raises, BITS, budget=30, workers=2, **QUIET)
+    assert "in always_raises" in str(caught.value.__cause__)
+
+
+class Scripted:
+    """Answers in the order of the script: a number, or an exception to raise; then numbers."""
+
+    def __init__(self, *script):
+        self.script, self.calls = list(script), 0
+
+    def __call__(self, _point: dict) -> float | None:
+        self.calls += 1
+        answer = self.script.pop(0) if self.script else 1.0
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("first", [1.0, None, float("nan")])
+def test_an_exception_after_the_first_evaluation_is_a_failure(first):
+    f = Scripted(first, *(KeyError("yield") for _ in range(30)))
+    result = minimize(f, BITS, budget=24, **QUIET)
+    assert (f.calls, result.stopped) == (24, "budget")
+    assert len(result.failures) == (23 if first == 1.0 else 24)
+
+
+def test_a_first_batch_with_different_exceptions_is_a_batch_of_failures():
+    f = Scripted(KeyError("a"), KeyError("b"), ValueError("c"))
+    result = batched(f, budget=6, batch=3)
+    reasons = [failure.reason for failure in result.failures]
+    assert reasons == ["KeyError: 'a'", "KeyError: 'b'", "ValueError: c"]
+    assert len(result.observations) == 3
+
+
+def test_a_first_batch_with_one_result_is_no_reason_to_raise():
+    result = batched(Scripted(KeyError("a"), KeyError("b"), 1.0), budget=6, batch=3)
+    assert (len(result.failures), len(result.observations)) == (2, 4)
+
+
+def test_a_first_batch_that_raises_the_same_type_is_a_reason_to_raise():
+    f = Scripted(*(KeyError(letter) for letter in "abcdef"))
+    with pytest.raises(KeyError, match="a"):
+        batched(f, budget=6, batch=3)
+
+
+def batched(f, **options):
+    """A run in one thread, whose first batch is evaluated in the order in which it is sent."""
+    with ThreadPoolExecutor(1) as executor:
+        return minimize(f, BITS, executor=executor, **options, **QUIET)
+
+
+def test_results_of_an_earlier_call_are_no_reason_to_raise(tmp_path):
+    kept = {**QUIET, "storage": url_of(tmp_path)}
+    minimize(total, BITS, budget=2, **kept)
+    result = minimize(always_raises, BITS, budget=5, **kept)
+    assert (len(result.observations), len(result.failures)) == (2, 3)
+
+
+@pytest.mark.parametrize("catch", [KeyError, LookupError, (OSError, KeyError), Exception])
+@pytest.mark.parametrize("workers", [0, 3])
+def test_an_exception_in_catch_is_never_raised(catch, workers):
+    executor = ThreadPoolExecutor(workers) if workers else None
+    result = minimize(always_raises, BITS, budget=30, catch=catch, executor=executor, **QUIET)
+    assert (len(result.failures), result.stopped, result.best) == (30, "budget", None)
+
+
+def test_an_exception_that_is_not_in_catch_is_raised():
+    with pytest.raises(KeyError):
+        minimize(always_raises, BITS, budget=30, catch=(OSError, ValueError), **QUIET)
+
+
+def test_an_exception_of_the_first_evaluation_is_raised_after_its_retries():
+    with pytest.raises(OSError, match="third"):
+        minimize(Scripted(OSError("first"), OSError("second"), OSError("third")), BITS, budget=3,
+                 retries=2, **QUIET)  # fmt: skip
+    result = minimize(Scripted(OSError(), OSError(), 1.0), BITS, budget=3, retries=2, **QUIET)
+    assert len(result.observations) == 3
+
+
+def test_a_timeout_error_of_the_objective_is_an_exception_like_others():
+    with pytest.raises(TimeoutError, match="the server does not answer"):
+        minimize(Scripted(TimeoutError("the server does not answer")), BITS, budget=3, **QUIET)
+
+
+def test_the_run_goes_on_once_the_objective_is_mended_without_a_word(tmp_path):
+    kept = {**QUIET, "storage": url_of(tmp_path)}
+    with pytest.raises(KeyError):
+        minimize(always_raises, BITS, budget=24, **kept)
     result = minimize(total, BITS, budget=24, **kept)
     assert (len(result.observations), result.failures, result.stopped) == (24, (), "budget")
 
 
-def raises_but_first(points: list[dict]):
-    def f(point: dict) -> float | None:
-        points.append(point)
-        if len(points) == 1:
-            return None
-        raise KeyError("yield")
-
-    return f
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
 
-def test_a_failure_that_was_returned_says_nothing_against_the_function():
-    for f in (lambda _: None, raises_but_first([])):
-        result = minimize(f, BITS, budget=24, **QUIET)
-        assert (len(result.failures), result.stopped) == (24, "budget")
+def test_an_exception_that_cannot_be_printed_is_a_failure():
+    result = minimize(Scripted(1.0, Mute()), BITS, budget=3, **QUIET)
+    assert [failure.reason for failure in result.failures] == ["Mute: <its __str__ raises>"]
+    with pytest.raises(Mute):
+        minimize(Scripted(Mute()), BITS, budget=3, **QUIET)
+
+
+# -- executors that are shut down --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_executor_that_is_shut_down_is_refused_and_nothing_is_pending(make, kept, tmp_path):
+    executor, storage = make(2), url_of(tmp_path) if kept else None
+    executor.shutdown()
+    with pytest.raises(ExecutorError, match="cannot schedule new futures after shutdown"):
+        minimize(total, BITS, budget=9, executor=executor, storage=storage, **QUIET)
+    if kept:
+        assert Optimizer.open(storage).pending == []
+        result = minimize(total, BITS, budget=9, storage=storage, **QUIET)
+        assert len(result.observations) == 9
+
+
+@pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_that_is_shut_down_in_the_middle_ends_the_run_with_what_there_is(make, caplog):
+    executor, done = make(2), []
+
+    def callback(evaluation) -> None:
+        done.append(evaluation)
+        if len(done) == 4:
+            executor.shutdown(wait=False)
+
+    result = minimize(total, BITS, budget=30, executor=executor, callback=callback, **QUIET)
+    assert result.stopped == "executor"
+    assert 4 <= len(result.observations) == len(done) < 30
+    assert (result.failures, result.optimizer.pending) == ((), [])
+    assert "cannot schedule new futures after shutdown; the run ends here" in caplog.text
+
+
+def refuse() -> None:
+    raise ValueError("no licence")
+
+
+def test_a_thread_pool_whose_initializer_raises_is_refused(caplog):
+    executor = ThreadPoolExecutor(2, initializer=refuse)
+    with pytest.raises(ExecutorError, match="is broken"):
+        minimize(total, BITS, budget=9, executor=executor, **QUIET)
+    assert "no licence" in caplog.text
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_processes_that_all_die_are_no_reason_to_blame_the_points(own):
+    options = {"workers": 2} if own else {"executor": ProcessPoolExecutor(2)}
+    with pytest.raises(
+        ExecutorError, match=r"the pool breaks each time it evaluates .*terminated abruptly"
+    ):
+        minimize(ends_its_process, BITS, budget=9, **options, **QUIET)
+
+
+def ends_its_process(_point: dict) -> float:
+    os._exit(1)
+
+
+class Unreadable(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, code: int, words: str):
+        super().__init__(f"{code} {words}")
+
+
+def raises_unreadable(point: dict) -> float:
+    if point["x0"]:
+        raise Unreadable(5, "no")
+    return total(point)
+
+
+def test_an_exception_that_breaks_the_pool_is_a_failure_and_its_cause_is_logged(caplog):
+    result = minimize(raises_unreadable, BITS, budget=8, workers=2, **QUIET)
+    assert len(result.observations) + len(result.failures) == 8
+    assert all(failure.point["x0"] for failure in result.failures)
+    assert "Unreadable.__init__() missing 1 required positional argument" in caplog.text
 
 
 # -- time limits -------------------------------------------------------------------------------
@@ -239,7 +442,7 @@ def test_a_late_thread_is_given_up_and_its_answer_ignored():
             f, BITS, budget=12, executor=executor, timeout=1.0, callback=seen, **QUIET
         )
     assert [failure.point for failure in result.failures] == late
-    assert result.failures[0].reason == "TimeoutError: no result within 1 s"
+    assert result.failures[0].reason == "TimedOut: no result within 1 s"
     assert len(result.observations) == 11
     assert result.best.value >= 0
 
@@ -261,18 +464,97 @@ def test_where_every_thread_is_late_the_run_waits_for_them(caplog):
     with ThreadPoolExecutor(2) as executor:
         result = minimize(f, BITS, budget=4, executor=executor, timeout=1.0, callback=seen, **QUIET)
     assert (len(result.failures), len(result.observations)) == (2, 2)
-    assert "every worker is held" in caplog.text
+    assert "every worker is busy with an evaluation that is over its time" in caplog.text
+
+
+def test_a_time_limit_here_leaves_the_callers_timer_running():
+    signal.setitimer(signal.ITIMER_REAL, 1000)
+    try:
+        minimize(total, BITS, budget=6, timeout=60, **QUIET)
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    assert 500 < left <= 1000
+
+
+def test_a_process_of_the_user_that_does_not_stop_is_left_alone_with_all_other_work(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign, "GRACE", 0.0)
+    with ProcessPoolExecutor(3) as executor:
+        unrelated = executor.submit(wait_for, tmp_path / "release")
+        result = minimize(
+            HangingOnce(tmp_path), BITS, budget=9, executor=executor, timeout=1.0, **QUIET
+        )
+        assert not unrelated.done()
+        (tmp_path / "release").touch()
+        assert unrelated.result(60) is None
+        assert executor.submit(total, {"x": 2}).result(60) == 2.0
+    assert [failure.reason for failure in result.failures] == ["TimedOut: no result within 1 s"]
+    assert len(result.observations) == 8
+
+
+class Releasing(Silent):
+    """Counts the looks at the clock, and then lets other work end."""
+
+    def __init__(self, release: Path):
+        self.release, self.looks = release, 0
+
+    def show(self, *_) -> None:
+        self.looks += 1
+        if self.looks == 30:
+            self.release.touch()
+
+
+def test_time_behind_other_work_of_the_users_pool_does_not_count(tmp_path, monkeypatch):
+    """30 looks take many times the limit."""
+    monkeypatch.setattr(campaign, "GRACE", 0.0)
+    monkeypatch.setattr(campaign, "LOOK", 0.05)
+    with ProcessPoolExecutor(1) as executor:
+        executor.submit(wait_for, tmp_path / "release")
+        pool, opt = as_pool(executor), Optimizer(BITS, seed=0, n_initial=1000)
+        shown = Releasing(tmp_path / "release")
+        result = Campaign(Plan(total, 2, timeout=0.2), opt, pool).run(shown)
+        pool.close()
+    assert (len(result.observations), result.failures) == (2, ())
+
+
+def test_a_process_of_minimize_that_does_not_stop_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "GRACE", 0.0)
+    before = set(multiprocessing.active_children())
+    result = minimize(HangingOnce(tmp_path), BITS, budget=9, workers=2, timeout=1.0, **QUIET)
+    assert [failure.reason for failure in result.failures] == ["TimedOut: no result within 1 s"]
+    assert len(result.observations) == 8
+    assert set(multiprocessing.active_children()) == before
+
+
+@pytest.mark.parametrize("ended", ["callback", "raised", "interrupted"])
+def test_processes_of_minimize_end_with_the_run(ended, tmp_path):
+    """One of them waits for ever."""
+    before = set(multiprocessing.active_children())
+
+    def callback(_) -> bool:
+        if ended == "raised":
+            raise ZeroDivisionError
+        if ended == "interrupted":
+            raise KeyboardInterrupt
+        return True
+
+    run = {"budget": 9, "workers": 2, "callback": callback, **QUIET}
+    if ended == "raised":
+        with pytest.raises(ZeroDivisionError):
+            minimize(HangingOnce(tmp_path), BITS, **run)
+    else:
+        assert minimize(HangingOnce(tmp_path), BITS, **run).stopped == ended
+    assert set(multiprocessing.active_children()) == before
 
 
 @pytest.mark.slow
-def test_a_process_that_hears_nothing_is_killed_and_the_others_are_sent_again(
-    tmp_path, monkeypatch
-):
+def test_processes_that_do_not_stop_are_killed_and_the_others_are_sent_again(tmp_path, monkeypatch):
     monkeypatch.setattr(campaign, "GRACE", 0.5)
-    f = Traced(tmp_path, hanging=3)
-    with ProcessPoolExecutor(2) as executor:
-        # a fresh pool needs a while on a busy machine before its first answer
-        result = minimize(f, BITS, budget=16, executor=executor, timeout=5, **QUIET)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    result = minimize(Traced(folder, hanging=3), BITS, budget=16, workers=2, timeout=2, **QUIET)
     hung = [failure.point for failure in result.failures]
     assert hung
     assert all(point["x0"] and point["x1"] and point["x2"] for point in hung)
@@ -300,7 +582,7 @@ def test_a_point_that_ends_its_worker_fails_and_no_other_does(tmp_path):
     deadly = {name_of(failure.point) for failure in result.failures}
     assert deadly
     assert all(name.startswith("1111") for name in deadly)
-    assert {failure.reason for failure in result.failures} == {"its worker died"}
+    assert all("the pool breaks each time" in failure.reason for failure in result.failures)
     assert not any(name_of(o.point).startswith("1111") for o in result.observations)
     assert len(result.observations) + len(deadly) == 30
 

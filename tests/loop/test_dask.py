@@ -1,14 +1,19 @@
 """`minimize` on a cluster of Dask: a real scheduler and real workers, which the tests start."""
 
 import signal
+import threading
+from pathlib import Path
 
 import pytest
 from support.cluster import PATIENCE, cluster
-from support.objectives import Traced, name_of, total, traces
+from support.objectives import HangingOnce, Traced, name_of, total, traces, wait_for
 from support.stored import url_of
 
-from mercbo import Optimizer, Space, minimize
+from mercbo import ExecutorError, Optimizer, Space, minimize
+from mercbo.loop import campaign
+from mercbo.loop.campaign import Campaign, Plan
 from mercbo.loop.executors import Dask, as_pool
+from mercbo.loop.progress import Silent
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -54,7 +59,27 @@ def test_an_executor_of_the_client_will_do(client):
     pool = as_pool(client.get_executor(retries=2))
     assert isinstance(pool, Dask)
     assert pool.size == len(client.nthreads())
-    assert pool.executor._kwargs == {"retries": 2, "pure": False}
+
+
+def test_a_point_is_evaluated_again_also_if_the_users_executor_takes_it_for_pure(client, tmp_path):
+    executor = client.get_executor(pure=True)
+    f = FailingFirst(tmp_path)
+    result = minimize(f, BITS, budget=6, executor=executor, retries=1, **QUIET)
+    assert (len(result.observations), result.failures) == (6, ())
+
+
+class FailingFirst:
+    """Raises at the first evaluation of each point."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __call__(self, point: dict) -> float:
+        try:
+            (Path(self.folder) / name_of(point)).touch(exist_ok=False)
+        except FileExistsError:
+            return float(sum(point.values()))
+        raise OSError("the network is down")
 
 
 def odd_fails(point: dict) -> float:
@@ -68,6 +93,70 @@ def test_failures_come_back_with_their_reason(client, caplog):
     assert {failure.reason for failure in result.failures} == {"ValueError: odd"}
     assert len(result.observations) + len(result.failures) == 10
     assert caplog.text.count("trying again (1 of 1)") == len(result.failures)
+
+
+def test_a_late_evaluation_is_given_up_and_no_other(client, tmp_path):
+    """Its worker stays busy, and nothing that waits for it counts as late."""
+    f = HangingOnce(tmp_path)
+    result = minimize(f, BITS, budget=24, batch=8, executor=client, timeout=1, **QUIET)
+    (tmp_path / "release").touch()
+    assert [failure.reason for failure in result.failures] == ["TimedOut: no result within 1 s"]
+    assert len(result.observations) == 23
+
+
+class Releasing(Silent):
+    """Counts the looks at the clock, and then lets other work end."""
+
+    def __init__(self, release: Path):
+        self.release, self.looks = release, 0
+
+    def show(self, *_) -> None:
+        self.looks += 1
+        if self.looks == 60:
+            self.release.touch()
+
+
+def test_time_behind_other_tasks_of_the_cluster_does_not_count(client, tmp_path, monkeypatch):
+    """60 looks take many times the limit."""
+    monkeypatch.setattr(campaign, "LOOK", 0.05)
+    release = tmp_path / "release"
+    others = [client.submit(wait_for, release, pure=False) for _ in range(2 * (WORKERS + 1))]
+    opt = Optimizer(BITS, seed=0, n_initial=1000)
+    plan = Plan(total, 8, timeout=0.2)
+    result = Campaign(plan, opt, as_pool(client)).run(Releasing(release))
+    assert (len(result.observations), result.failures) == (8, ())
+    assert client.gather(others) == [None] * len(others)
+
+
+def test_a_client_that_is_closed_is_refused(running):
+    with distributed.Client(running.address, timeout=PATIENCE, set_as_default=False) as closed:
+        pass
+    with pytest.raises(ExecutorError, match="is closed"):
+        minimize(total, BITS, budget=6, executor=closed, **QUIET)
+
+
+def test_a_client_that_is_closed_in_the_middle_ends_the_run_with_what_there_is(running, tmp_path):
+    closing = distributed.Client(running.address, timeout=PATIENCE, set_as_default=False)
+    done = []
+
+    def callback(evaluation) -> None:
+        done.append(evaluation)
+        if len(done) == 5:
+            closing.close()
+
+    url = url_of(tmp_path)
+    f = Traced(tmp_path, seconds=0.05)
+    result = minimize(f, BITS, budget=20, executor=closing, callback=callback, storage=url, **QUIET)
+    assert (result.stopped, result.failures) == ("executor", ())
+    assert 5 <= len(result.observations) == len(done) < 20
+    opt = Optimizer.open(url)
+    assert (len(opt.observations), opt.pending) == (len(done), [])
+
+
+def test_an_objective_that_cannot_be_sent_is_refused(client):
+    lock = threading.Lock()
+    with pytest.raises(ExecutorError, match=r"does not accept evaluations: .*serialize"):
+        minimize(lambda _: (lock, 1.0)[1], BITS, budget=6, executor=client, **QUIET)
 
 
 def test_a_worker_killed_in_the_middle_costs_nothing(running, client, tmp_path):

@@ -14,6 +14,7 @@ from mercbo import (
     Observation,
     Optimizer,
     Result,
+    ResultError,
     SettingError,
     Space,
     StateError,
@@ -60,7 +61,7 @@ def test_a_function_may_know_the_error_of_its_value():
 
 @pytest.mark.parametrize("answer", [(1.0, -0.1), (1.0, "much"), (1.0, 0.1, 0.2), [1.0, 0.1]])
 def test_an_answer_that_is_no_value_with_its_error_has_failed(answer):
-    result = minimize(lambda _: answer, Space.binary(1), budget=1, **QUIET)
+    result = minimize(lambda _: answer, Space.binary(1), budget=1, catch=ResultError, **QUIET)
     assert result.observations == ()
     assert result.failures[0].reason.startswith("ResultError: ")
 
@@ -120,7 +121,13 @@ def test_where_everything_fails_there_is_no_best():
         ({"timeout": "1 h"}, "timeout='1 h' is not"),
         ({"callback": 3}, "callback=3 cannot be called"),
         ({"adopt": "some"}, "adopt='some' is not one of"),
-        ({"executor": 4}, "executor=4 is no executor"),
+        ({"executor": 4}, "executor=4: expected a thread or process pool"),
+        ({"workers": 0}, "workers=0 is not a whole number of at least 1"),
+        ({"workers": 2, "executor": ThreadPoolExecutor()}, "workers=2, executor=.*: give only one"),
+        ({"catch": KeyboardInterrupt}, "catch=.*: expected a type of Exception, or a tuple"),
+        ({"catch": ValueError("x")}, "catch=.*: expected a type of Exception, or a tuple"),
+        ({"catch": [ValueError]}, "catch=.*: expected a type of Exception, or a tuple"),
+        ({"catch": (ValueError, "x")}, "catch=.*: expected a type of Exception, or a tuple"),
         ({"acquisition": "luck"}, "acquisition='luck' is not one of"),
     ],
 )

@@ -2,11 +2,9 @@
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from support.kinds import Plain
 from support.optimizer import (
     MAP_FIRST,
     MIXED,
@@ -255,23 +253,6 @@ def test_spaces_far_too_large_to_list_work(space):
     asked = run(opt, 3) + opt.ask(2)
     assert len(set(as_tuples(asked))) == 5
     assert space.points(space.rows(asked)) == asked
-
-
-class Exact(Plain):
-    properties: ClassVar = {"exact": True}
-
-
-@pytest.mark.parametrize(
-    ("high", "solver", "calls"), [(9, Plain, 1), (39, Plain, 0), (39, Exact, 1)]
-)
-def test_only_an_exact_backend_is_given_very_many_bits(monkeypatch, high, solver, calls):
-    monkeypatch.setattr("mercbo.quadratic.WIDE", 40)
-    spy = solver()
-    opt = make(Space({"a": Integer(0, high), "b": Integer(0, high)}), backend=spy)
-    run(opt, 3)
-    opt.ask()
-    assert len(spy.models) == calls
-    assert len(opt.pending) == 1
 
 
 @pytest.mark.slow

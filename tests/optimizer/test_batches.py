@@ -116,7 +116,7 @@ def test_what_cannot_be_sent_is_refused_and_nothing_is_marked(threads, processes
 
 
 def test_what_is_no_executor_is_refused():
-    with pytest.raises(SettingError, match="is no executor"):
+    with pytest.raises(SettingError, match="expected a thread or process pool"):
         make().ask(4, executor=3)
 
 

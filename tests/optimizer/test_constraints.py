@@ -22,7 +22,10 @@ from mercbo import (
     Space,
 )
 
-pytestmark = pytest.mark.usefixtures("poor_fits")
+pytestmark = [
+    pytest.mark.usefixtures("poor_fits"),
+    pytest.mark.filterwarnings("ignore:backend=.* is not called"),
+]
 
 BACKENDS = {
     "graph-cut": lambda: "graph-cut",

@@ -13,6 +13,8 @@ from support.worlds import made, plans
 
 # Steps of a sequence: enough that the model is used and some corrected results are.
 FEWEST, MOST = 8, 15
+# Some worlds are tables, and some models have no BQM: their backends are not called.
+pytestmark = pytest.mark.filterwarnings("ignore:backend=.* is not called")
 
 
 def run_sequences(number: int, start: int) -> Counter:
@@ -60,7 +62,7 @@ def test_every_answer_of_a_sequence_is_lawful():
 KINDS = [
     *["Exactly", "AtMost", "AtLeast", "Linear", "Forbid", "Implies", "AllDifferent", "Tied"],
     *["Where", "table", "unlisted", "unsatisfiable", "impossible"],
-    *["graph-cut", "annealing", "exhaustive", "cp-sat"],
+    *[None, "annealing", "exhaustive", "cp-sat"],
 ]
 EVENTS = [
     *["exhausted", "compared", "modelled", "asked again", "repeated"],

@@ -74,9 +74,7 @@ OPTIONS = st.fixed_dictionaries(
         "n_initial": st.integers(1, 5),
         "direction": st.sampled_from(["minimize", "maximize"]),
         "repeats": st.sampled_from(["never", "never", "allow"]),
-        "backend": st.sampled_from(
-            [*["graph-cut"] * 12, *["exhaustive"] * 4, "annealing", "cp-sat"]
-        ),
+        "backend": st.sampled_from([*[None] * 12, *["exhaustive"] * 4, "annealing", "cp-sat"]),
         "model": st.sampled_from(
             [
                 *[Model()] * 12,

@@ -55,12 +55,13 @@ class Combo(InHouse):
         score = Improvement.of(posteriors, data.rows[:0], rng=self.rng)
         if self.region.table is None:
             moves = Moves(score, self.kernel, self.region)
-            row = moves.best_unseen(*moves.descend(self._starts(score, data)), self.seen)
+            found = moves.best_unseen(*moves.descend(self._starts(score, data)), self.seen)
         else:
-            row = best_spare(score, self.feasible, self.seen, len(self.region.table), rng=self.rng)
-        if row is None:
-            row = best_spare(score, self.feasible, self.seen, SPARE, rng=self.rng)
-        return self.random() if row is None else row
+            most = len(self.region.table)
+            found = best_spare(score, self.feasible, self.seen, most, rng=self.rng)
+        if found is None:
+            found = best_spare(score, self.feasible, self.seen, SPARE, rng=self.rng)
+        return self.random() if found is None else found.row
 
     def _states(self, data: Data) -> list[Hyper]:
         chain = Chain(data, self.states[-1] if self.states else None)

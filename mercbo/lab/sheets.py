@@ -1,0 +1,129 @@
+"""Sheets of a study: the table to fill in (`to_fill`), and everything that is known (`whole`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mercbo.domain.variables import Point
+from mercbo.lab.notes import Well, beside, design_key
+from mercbo.lab.results import CONTROL
+from mercbo.lab.rows import Cell
+from mercbo.lab.study import Study
+from mercbo.record.observations import Record
+
+Sheet = tuple[list[str], list[list[Cell]]]
+# Columns of an export that are neither variables, results nor notes.
+RECORDED = ("std", "state", "batch", "time")
+
+
+def to_fill(
+    study: Study,
+    points: Sequence[Point],
+    wells: Sequence[Well] = (),
+    *,
+    more: Sequence[Mapping[str, Cell]] = (),
+) -> Sheet:
+    """Header and rows of a table to fill in: a row per design, and per control well.
+
+    `wells` say where the designs are, and which wells are of controls; without them there is no
+    plate. `more` has further columns of each design, between its values and its result.
+    """
+    columns = list(dict.fromkeys(name for cells in more for name in cells))
+    rows: list[list[Cell]] = [
+        [*(point[name] for name in study.space.names), *(cells.get(name) for name in columns)]
+        for point, cells in zip(points, more or [{}] * len(points), strict=True)
+    ]
+    names = [*study.space.names, *columns, study.target]
+    if not wells:
+        return ["design", *names], [[i, *row, None] for i, row in enumerate(rows, start=1)]
+    numbers = {design_key(row): i for i, row in enumerate(study.space.rows(list(points)))}
+    left = dict(enumerate(rows))
+    listed: list[list[Cell]] = []
+    for plate, well, design in wells:
+        if design is None:
+            listed.append([plate, well, CONTROL, *[None] * len(names)])
+        elif numbers.get(design) in left:
+            number = numbers[design]
+            listed.append([plate, well, number + 1, *left.pop(number), None])
+    listed += [[None, None, number + 1, *row, None] for number, row in left.items()]
+    return ["plate", "well", "design", *names], listed
+
+
+def pending(study: Study) -> Sheet:
+    """The table to fill in of all pending designs: their wells, and the controls of the plates
+    that still have a pending design."""
+    points = study.optimizer.pending
+    waiting = {design_key(row) for row in study.space.rows(points)}
+    done = {control.place for control in study.notes.controls()}
+    wells = study.notes.wells()
+    plates = {each.plate for each in wells if each.design in waiting}
+    open_wells = [
+        each
+        for each in wells
+        if each.design in waiting
+        or (
+            (each.design is None and each.plate in plates)
+            and (str(each.plate), each.well) not in done
+        )
+    ]
+    header, rows = to_fill(study, points, open_wells)
+    # without plates a number says nothing
+    return (header, rows) if open_wells else (header[1:], [row[1:] for row in rows])
+
+
+def whole(study: Study) -> Sheet:
+    """A row per result, failure, pending design and control, with all that is known of each."""
+    records = study.optimizer.records()
+    notes = notes_of(study, records)
+    controls = study.notes.controls()
+    all_notes = [*notes, *(each.notes for each in controls)]
+    extra = list(dict.fromkeys(name for cells in all_notes for name in cells))
+    empty = [None] * len(study.space)
+    rows: list[list[Cell]] = [
+        [
+            *record.point.values(), _result(record.value, record.state), record.std, record.state,
+            record.batch, record.time or None, *map(cells.get, extra),
+        ]
+        for record, cells in zip(records, notes, strict=True)
+    ]  # fmt: skip
+    rows += [
+        [
+            *empty, "failed" if each.value is None else each.value, each.std, CONTROL, None,
+            each.time or None, *map(each.notes.get, extra),
+        ]
+        for each in controls
+    ]  # fmt: skip
+    header = _distinct([*study.space.names, study.target], RECORDED, "study")
+    return _distinct(header, extra, "own"), rows
+
+
+def _result(value: float | None, state: str) -> Cell:
+    return "failed" if state == "failed" else value
+
+
+def notes_of(study: Study, records: Sequence[Record]) -> list[dict[str, Cell]]:
+    """The columns of each record: the notes that were told with it or that an earlier version
+    kept; of a pending design its place on a plate."""
+    places = study.places()
+    designs = [design_key(row) for row in study.space.rows([each.point for each in records])]
+    old = study.notes.kept()
+    told = [i for i, each in enumerate(records) if each.state != "pending" and not each.notes]
+    came = beside([(designs[i], records[i].value) for i in told], old) if old else []
+    earlier = dict(zip(told, came, strict=False))
+    return [
+        places.get(design, {})
+        if record.state == "pending"
+        else {**earlier.get(i, {}), **record.notes}
+        for i, (design, record) in enumerate(zip(designs, records, strict=True))
+    ]
+
+
+def _distinct(header: Sequence[str], more: Sequence[str], what: str) -> list[str]:
+    """A header with more columns; one whose name is taken gets `what` behind its name, since a
+    table with two columns of a name could not be read again."""
+    names = list(header)
+    for name in more:
+        while name in names:
+            name += f" ({what})"
+        names.append(name)
+    return names
