@@ -27,7 +27,7 @@ from mercbo.errors import MercboError
 from mercbo.lab.assignments import assigned
 from mercbo.lab.notes import Well
 from mercbo.lab.plates import Plate, controls_of
-from mercbo.lab.sheets import to_fill
+from mercbo.lab.sheets import to_fill, why
 from mercbo.lab.study import Study
 from mercbo.lab.tables import check_writable, write_table
 
@@ -78,13 +78,16 @@ def ask(
                 points = opened.optimizer.ask(count, fixed=fixed)
             with _taken_back(opened, points) as wells:
                 wells += opened.lay_out(points, plates) if plates else []
-                header, rows = to_fill(opened, points, wells)
-                shown = out.table(header[:-1], [row[:-1] for row in rows])
+                more = why(opened, opened.optimizer.last_suggestions)
+                header, rows = to_fill(opened, points, wells, more=more)
+                filled = [name for name in header if name != opened.target]
+                cells = [dict(zip(header, row, strict=True)) for row in rows]
+                shown = out.table(filled, [[row[name] for name in filled] for row in cells])
                 if out_file is not None:
                     write_table(out_file, header, rows)
     out.give({
         "points": points, "file": str(out_file) if out_file else None,
-        "rows": [dict(zip(header[:-1], row, strict=False)) for row in rows],
+        "rows": [{name: row[name] for name in filled} for row in cells],
     })  # fmt: skip
     if out_file is None:
         out.show(shown)
