@@ -194,8 +194,10 @@ def check_free(
 
 @contextlib.contextmanager
 def reserved(path: Path | None, *, force: bool) -> Iterator[None]:
-    """Create a file that is going to be written, so that no other process writes it; remove it if
-    that fails. With `force` a file that exists is written over at the end."""
+    """Create an output file exclusively, and remove the file if the block fails.
+
+    With `force` the file is overwritten at the end instead.
+    """
     if path is None or force:
         yield
         return

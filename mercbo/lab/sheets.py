@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from mercbo.domain.variables import Point
 from mercbo.lab.notes import Well, beside, design_key
-from mercbo.lab.results import CONTROL
+from mercbo.lab.results import CONTROL, RECORDED, SUGGESTED
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
 from mercbo.record.observations import Record
 from mercbo.record.suggestions import Suggestion
 
 Sheet = tuple[list[str], list[list[Cell]]]
-# Columns of an export that are neither variables, results nor notes.
-RECORDED = ("std", "state", "batch", "time")
 
 
 def to_fill(
@@ -54,16 +52,10 @@ def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]
     """Columns that say why each design was suggested, as far as they are known; a name that is
     taken gets " (model)"."""
     taken = {*study.space.names, study.target}
-    listed = [
-        {
-            "source": each.source,
-            "acquisition": each.acquisition,
-            "acquisition value": _rounded(each.value),
-            "predicted": _rounded(each.mean),
-            "predicted std": _rounded(each.std),
-        }
-        for each in suggestions
-    ]
+    listed: list[dict[str, Cell]] = []
+    for each in suggestions:
+        numbers = map(_rounded, (each.value, each.mean, each.std))
+        listed.append(dict(zip(SUGGESTED, (each.source, each.acquisition, *numbers), strict=True)))
     return [
         {f"{n} (model)" if n in taken else n: cell for n, cell in cells.items() if cell is not None}
         for cells in listed
