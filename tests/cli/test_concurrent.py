@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.studies import SPACE, filled
+from typer.testing import CliRunner
 
+from mercbo import StateError
+from mercbo.cli import app, common
+from mercbo.lab import study as studies
 from mercbo.lab.plates import Plate
 from mercbo.lab.sheets import pending
 from mercbo.lab.spacefile import parse, space_of
@@ -117,3 +122,37 @@ def test_of_studies_made_at_once_one_is_made(tmp_path: Path) -> None:
     assert sorted(code for code, _, _ in done) == [0, 1, 1]
     assert all("s.db: exists already" in err for code, _, err in done if code == 1)
     assert Study.open(tmp_path / "s.db").optimizer.direction == "maximize"
+
+
+def too_late(check: Callable[..., None], file: Path) -> Callable[..., None]:
+    """A check that another process overtakes: right after its first call the file is there."""
+    calls: list[object] = []
+
+    def checked(*arguments: object, **options: object) -> None:
+        check(*arguments, **options)
+        calls.append(arguments)
+        if len(calls) == 1:
+            file.write_text("of another process")
+
+    return checked
+
+
+def test_a_file_that_comes_after_the_check_is_not_overwritten(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path("p.csv").absolute()
+    monkeypatch.setattr(common, "check_free", too_late(common.check_free, file))
+    done = CliRunner().invoke(app, ["ask", "s.db", "--out", str(file)])
+    assert (done.exit_code, "exists already" in done.output) == (1, True)
+    assert file.read_text() == "of another process"
+    assert study.optimizer.pending == []
+
+
+def test_a_study_that_comes_after_the_check_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "s.db"
+    monkeypatch.setattr(studies, "check_new", too_late(studies.check_new, file))
+    with pytest.raises(StateError, match="exists already"):
+        Study.create(file, space_of(parse(SPACE, ".yaml")))
+    assert file.read_text() == "of another process"
