@@ -358,7 +358,7 @@ class Optimizer(Synchronized):
     @synchronized
     def _catch_up(self) -> None:
         """Apply the events of other processes."""
-        if self._transaction is None:  # which has the write lock: there are none
+        if self._transaction is None:  # inside one, no other process can write
             self._follow(self._log.entries(self._state.number))
 
     def _follow(self, entries: Sequence[Entry]) -> None:
@@ -517,7 +517,7 @@ class Optimizer(Synchronized):
         """Why the last `ask` suggested its points: one `Suggestion` each, in their order. Empty
         before the first `ask`; not kept in files. ``.to_frame()`` makes a DataFrame."""
         choices, surrogate = self._suggested
-        with threads_for(len(self._history)):  # predictions are made here, ask is not to wait
+        with threads_for(len(self._history)):  # predict here, not in ask, to keep ask fast
             return Suggestions(self.space, described(self.space, choices, surrogate))
 
     # -- the model -----------------------------------------------------------------------------
