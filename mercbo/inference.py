@@ -37,7 +37,7 @@ import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, sum_of
 from mercbo.errors import NumericalError
-from mercbo.fitting.warp import IDENTITY, Warp, as_name
+from mercbo.fitting.warp import IDENTITY, Warp
 from mercbo.kernel import Kernel
 from mercbo.kernels.motifs import Motifs, MotifTerm
 from mercbo.kernels.pooling import Pool, Pooling
@@ -114,15 +114,6 @@ class Hyper:
         strands = 0 if self.motifs is None else self.motifs.strands
         return self.windows is not None, self.pooling is not None, strands
 
-    def belongs_to(self, kernel: Kernel) -> bool:
-        """Whether it can be a state of the kernel, as one from a file should be."""
-        readable = True
-        if self.motifs is not None:
-            reading = Reading.of(kernel)
-            both = reading is not None and reading.opposite is not None
-            readable = reading is not None and (both or self.motifs.strands == 1)
-        return len(self.beta) == kernel.n and readable
-
     @property
     def is_plain(self) -> bool:
         """Whether the kernel is that of all variables alone."""
@@ -140,12 +131,6 @@ class Hyper:
     @property
     def _more(self) -> dict[str, Windows | Pooling | Motifs | None]:
         return {"windows": self.windows, "pooling": self.pooling, "motifs": self.motifs}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Hyper:
-        kinds = {"windows": Windows, "pooling": Pooling, "motifs": Motifs}
-        more = {name: kind(**data[name]) for name, kind in kinds.items() if data.get(name)}
-        return cls(**{**data, **more, "beta": np.array(data["beta"], dtype=np.float64)})
 
 
 @dataclass(frozen=True)
@@ -256,11 +241,6 @@ class Fit:
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "hypers": [h.to_dict() for h in self.hypers]}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Fit:
-        hypers = tuple(Hyper.from_dict(h) for h in data["hypers"])
-        return cls(**{**data, "hypers": hypers, "warp": as_name(data.get("warp"))})
 
     def is_due(self, size: int) -> bool:
         """Whether so many results call for a fresh fit: half as many more, or fewer."""

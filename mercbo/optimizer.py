@@ -32,7 +32,7 @@ from mercbo.asking.steps import learn_works
 from mercbo.domain.variables import Point
 from mercbo.drawing.surrogate import Surrogate
 from mercbo.encoding import Encoding
-from mercbo.errors import PointError, SettingError, StateError, choose, whole
+from mercbo.errors import PointError, SettingError, choose, whole
 from mercbo.inference import Fit
 from mercbo.kernel import Kernel
 from mercbo.kernels.averaging import kernel_of
@@ -43,6 +43,7 @@ from mercbo.model import Model
 from mercbo.quadratic import Draw, is_wide
 from mercbo.record import refusals, snapshot
 from mercbo.record.events import Entry, Event, Log, Nowhere, State, Taken
+from mercbo.record.fits import fit_schema
 from mercbo.record.frames import IN_FRAME, pandas, records_frame, take_apart, to_frame
 from mercbo.record.history import History, Marked, mark, without
 from mercbo.record.observations import (
@@ -363,8 +364,9 @@ class Optimizer(Synchronized):
     def _follow(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             with snapshot.named(f"{self._log.name}: event {entry.number}"):
-                event = Event.from_dict(entry.kind, entry.body, self.space.sizes, time=entry.at)
-                self._check_fit(event.fit)
+                event = Event.from_dict(
+                    entry.kind, entry.body, self.space.region, self._read_fit, time=entry.at
+                )
             self._state = self._state.after(event)
 
     def _forget_models(self) -> None:
@@ -381,10 +383,8 @@ class Optimizer(Synchronized):
             self._state, self._transaction = self._transaction.before, None
         self._forget_models()
 
-    def _check_fit(self, fit: Fit | None) -> None:
-        states = fit.hypers if fit else ()
-        if fit and not (states and all(each.belongs_to(self._kernel) for each in states)):
-            raise StateError("its fit does not belong to its space")
+    def _read_fit(self, value: object, at: str) -> Fit:
+        return fit_schema(self._kernel, self.model)(value, at)
 
     # -- ask -----------------------------------------------------------------------------------
 
@@ -637,10 +637,9 @@ class Optimizer(Synchronized):
         """An optimizer in the state of `to_dict`; `backend` replaces the one it names, `where`
         gives the predicates of the space's `Where` constraints."""
         with snapshot.reading():
-            opt = cls(**snapshot.settings_of(state, backend, where))
-            restored = snapshot.state_of(state, opt.space)
-            opt._check_fit(restored.committed)
-            opt._state = restored
+            described = snapshot.RUN(state, "")
+            opt = cls(**snapshot.settings_of(described, backend, where))
+            opt._state = snapshot.state_of(described, opt.space, opt._read_fit)
         return opt
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -211,16 +211,6 @@ def test_hmc_without_data_samples_the_prior() -> None:
     assert (np.abs(np.cov(draws.T) - cov) < 4 * spread).all()
 
 
-def test_states_survive_json(make_data, mixed) -> None:
-    import json
-
-    fit = fit_map(make_data(mixed, 12), None)
-    back = Fit.from_dict(json.loads(json.dumps(fit.to_dict())))
-    assert back.seen == fit.seen
-    assert (back.hypers[0].beta == fit.hypers[0].beta).all()
-    assert back.hypers[0].noise == fit.hypers[0].noise
-
-
 def test_prior_state_is_the_middle_of_the_prior(mixed: Space) -> None:
     kernel = Kernel(Encoding(mixed))
     z = pack(kernel, prior(kernel))

@@ -18,6 +18,7 @@ from mercbo.cli.common import (
     OptionalTexts,
     Output,
     StudyPath,
+    Unshown,
     answering,
     counted,
     reserved,
@@ -27,7 +28,8 @@ from mercbo.errors import MercboError
 from mercbo.lab.assignments import assigned
 from mercbo.lab.notes import Well
 from mercbo.lab.plates import Plate, controls_of
-from mercbo.lab.sheets import to_fill
+from mercbo.lab.rows import Cell
+from mercbo.lab.sheets import to_fill, why
 from mercbo.lab.study import Study
 from mercbo.lab.tables import check_writable, write_table
 
@@ -78,22 +80,27 @@ def ask(
                 points = opened.optimizer.ask(count, fixed=fixed)
             with _taken_back(opened, points) as wells:
                 wells += opened.lay_out(points, plates) if plates else []
-                header, rows = to_fill(opened, points, wells)
-                shown = out.table(header[:-1], [row[:-1] for row in rows])
+                more = why(opened, opened.optimizer.last_suggestions)
+                header, rows = to_fill(opened, points, wells, more=more)
+                cells = [dict(zip(header, row, strict=True)) for row in rows]
+                for each in cells:
+                    del each[opened.target]
                 if out_file is not None:
                     write_table(out_file, header, rows)
-    out.give({
-        "points": points, "file": str(out_file) if out_file else None,
-        "rows": [dict(zip(header[:-1], row, strict=False)) for row in rows],
-    })  # fmt: skip
-    if out_file is None:
-        out.show(shown)
-        if len(rows) > SHOWN:
-            out.say(f"the whole table: mercbo export {quote(str(study))} plate.csv --pending")
-    else:
+                else:
+                    _show(out, study, points, cells)
+    if out_file is not None:
+        out.give({"points": points, "file": str(out_file), "rows": cells})
         designs = counted(len(points), "design")
         out.say(f"{out_file}: {designs}; fill in the column {opened.target!r}, then:")
         out.say(f"next: mercbo tell {quote(str(study))} {quote(str(out_file))}")
+
+
+def _show(out: Output, study: Path, points: list[Point], cells: list[dict[str, Cell]]) -> None:
+    out.give({"points": points, "file": None, "rows": cells})
+    out.grid(list(cells[0]), [list(each.values()) for each in cells])
+    if len(cells) > SHOWN:
+        out.say(f"the whole table: mercbo export {quote(str(study))} plate.csv --pending")
 
 
 def _plates(size: int | None, controls: str) -> Plate | None:
@@ -111,7 +118,11 @@ def _taken_back(study: Study, points: list[Point]) -> Iterator[list[Well]]:
     try:
         yield wells
     except BaseException as error:
-        said = str(error) if isinstance(error, MercboError) else repr(error)
+        said = repr(error)
+        if isinstance(error, MercboError):
+            said = str(error)
+        elif isinstance(error, Unshown):
+            said = f"the designs cannot be shown ({error.reason})"
         try:
             with study.optimizer.transaction():
                 study.optimizer.cancel(points)
@@ -120,7 +131,7 @@ def _taken_back(study: Study, points: list[Point]) -> Iterator[list[Well]]:
             raise MercboError(
                 f"{said}; the designs are pending: `mercbo export --pending` writes them"
             ) from error
-        if isinstance(error, MercboError):
+        if isinstance(error, (MercboError, Unshown)):
             raise MercboError(f"{said}; nothing was asked for, the study is as it was") from None
         raise
 

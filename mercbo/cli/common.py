@@ -15,10 +15,11 @@ import contextlib
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 from rich import box
@@ -49,11 +50,12 @@ Target = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object in place of text.")]
 
 
-class Shown(NamedTuple):
-    """A table for people, and the number of its rows, of which it shows the first."""
+class Unshown(typer.Exit):
+    """The output could not be written, and why; the command ends with an exit code."""
 
-    grid: Grid
-    rows: int
+    def __init__(self, reason: str) -> None:
+        super().__init__(WRONG)
+        self.reason = reason
 
 
 class Output:
@@ -72,36 +74,41 @@ class Output:
 
     def say(self, text: str) -> None:
         if not self.as_json:
-            self.console.print(Text(for_terminal(text)))
+            self._write(lambda: self.console.print(Text(for_terminal(text))))
 
     def warn(self, text: str) -> None:
         self.errors.print(Text(for_terminal(text)))
 
     def grid(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Show a table, of as many rows as fit a page."""
-        self.show(self.table(header, rows))
-
-    def show(self, shown: Shown) -> None:
-        if not self.as_json:
-            self.console.print(shown.grid)
-            if shown.rows > SHOWN:
-                self.say(f"... {shown.rows} in all")
-
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Shown:
-        """A table that has been rendered once, so that showing it later cannot fail."""
+        """A table, of as many rows as fit a page."""
+        if self.as_json:
+            return
         grid = Grid(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for column in header:
             grid.add_column(Text(for_terminal(column)), overflow="fold")
         for row in rows[:SHOWN]:
             grid.add_row(*(Text(for_terminal(shown(cell))) for cell in row))
-        Console(file=io.StringIO()).print(grid)
-        return Shown(grid, len(rows))
+        self._write(lambda: self.console.print(grid))
+        if len(rows) > SHOWN:
+            self.say(f"... {len(rows)} in all")
 
     def give(self, answer: dict[str, Any]) -> None:
         """The answer for machines, in ASCII, which any output can hold; NaN, which JSON lacks,
         becomes null."""
         if self.as_json:
-            typer.echo(json.dumps(_without_nan(answer), allow_nan=False))
+            text = json.dumps(_without_nan(answer), allow_nan=False)
+            self._write(lambda: typer.echo(text))
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except (SystemExit, BrokenPipeError):  # rich exits if the reader of a pipe is gone
+            _discard_output()
+            raise Unshown("its reader is gone") from None
+        except OSError as error:
+            _discard_output()
+            self.warn(f"error: the output cannot be written ({error.strerror or error})")
+            raise Unshown(error.strerror or str(error)) from None
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -113,6 +120,12 @@ class Output:
         with bar:
             bar.add_task(what, total=None)
             yield
+
+
+def _discard_output() -> None:
+    """Let nothing more be written to an output that failed, at the end of the process either."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def counted(number: int, what: str) -> str:

@@ -190,11 +190,16 @@ class Region:
             self.open[self.start + rows].all(axis=1) & self.limits.holds(self.sides(rows))
         )
 
-    def allows(self, rows: Rows) -> Mask:
-        """(N,): which rows are feasible; predicates are asked about the rest of a row's luck."""
+    def satisfies(self, rows: Rows) -> Mask:
+        """(N,): which rows satisfy everything but predicates."""
         fine = self.holds(rows)
         if self.table is not None and fine.any():
             fine[fine] = [found in self._listed for found in keys(rows[fine])]
+        return fine
+
+    def allows(self, rows: Rows) -> Mask:
+        """(N,): which rows are feasible; predicates are asked about the rest of a row's luck."""
+        fine = self.satisfies(rows)
         for predicate in self.predicates:
             fine[fine] = self._ask(predicate, rows[fine])
         return fine

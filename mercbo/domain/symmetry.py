@@ -172,7 +172,7 @@ KINDS: dict[str, type[Stated]] = {
 
 
 def symmetry_from_dict(data: object) -> Stated:
-    if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
+    if not isinstance(data, Mapping) or data.get("kind") not in list(KINDS):
         raise SpaceError(f"{data!r} does not describe a symmetry; 'kind' is one of {list(KINDS)}")
     settings = {name: given for name, given in data.items() if name != "kind"}
     try:

@@ -61,9 +61,10 @@ class Chain:
             self.log_noise = float(np.log(1e-3))
             self.mean = float(data.y.mean())
         else:
-            self.log_beta = np.log(start.beta)
-            self.log_amplitude = float(np.log(start.amplitude))
-            self.log_noise = float(np.log(start.noise))
+            # slice sampling does not find back from outside the support
+            self.log_beta = np.clip(np.log(start.beta), LOW, BETA_HIGH)
+            self.log_amplitude = float(np.clip(np.log(start.amplitude), LOW, SCALE_HIGH))
+            self.log_noise = float(np.clip(np.log(start.noise), LOW, SCALE_HIGH))
             self.mean = float(np.clip(start.mean, data.y.min(), data.y.max()))
         low, high = float(data.y.min()), float(data.y.max())
         self.mean_prior = (0.5 * (low + high), max(high - low, 1e-6) / 4, low, high)

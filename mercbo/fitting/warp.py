@@ -288,9 +288,4 @@ def parsed(name: str) -> tuple[str, float]:
     return family, number
 
 
-def as_name(saved: str | float | None) -> str | None:
-    """The name of a warp as saved: files of version 0.1 hold the shape of a log as a number."""
-    return f"log:{saved:g}" if isinstance(saved, int | float) else saved
-
-
 IDENTITY = Warp()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from bisect import bisect
 from collections.abc import Collection
 
 from mercbo.domain.variables import Binary, Value, Variable
@@ -122,41 +123,72 @@ def _near_number(text: str) -> str:
     return f" (is {found[0].replace(',', '.')} meant?)" if alone else ""
 
 
-def value_of(
-    variable: Variable, cell: Cell, *, decimal_comma: bool = False, advise: bool = True
-) -> Value:
-    """The value of a variable that a cell stands for; a `CellError` names the nearest, unless
-    `advise` is False."""
-    values = {value: value for value in variable.values}
-    cell = "" if cell is None else cell  # a workbook has no empty text
-    # True equals 1 in Python, but is no cell of that number
-    other = isinstance(cell, bool) and values.get(cell) is not cell
-    if not is_empty(cell) and not other and cell in values:
-        return values[cell]
-    if isinstance(cell, str):
-        written = {_written(value): value for value in variable.values}
-        if cell in written:
-            return written[cell]
-        folded = [v for text, v in written.items() if text.casefold() == cell.casefold()]
-        if len(folded) == 1:
-            return folded[0]
-    if None in values and (is_empty(cell) or str(cell).lower() in NOTHING):
-        return None
-    truth = _truth(cell)
-    if truth is not None and (isinstance(variable, Binary) or set(values) == {False, True}):
-        return values[truth]
-    number = number_of(cell, decimal_comma=decimal_comma)
-    if number is not None and number in values:
-        return values[number]
-    alike = [] if number is None else [v for v in variable.values if _number_in(v) == number]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
-        raise CellError(
-            f"{cell!r} may be {' or '.join(map(repr, alike))}, which a spreadsheet takes for the "
-            "same number; write the text, in a column that is formatted as text"
-        )
-    raise CellError(_refusal(variable, cell, number, advise=advise))
+def value_of(variable: Variable, cell: Cell) -> Value:
+    """The value of a variable that a cell stands for; a `CellError` names the nearest."""
+    return Values(variable).of(cell)
+
+
+class Values:
+    """The values of a variable by the cells that may stand for them."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+        self._values = {value: value for value in variable.values}
+        self._written = {_written(value): value for value in variable.values}
+        self._folded: dict[str, list[Value]] = {}
+        for text, value in self._written.items():
+            self._folded.setdefault(text.casefold(), []).append(value)
+        # texts that a spreadsheet takes for a number
+        self._texts: dict[float, list[Value]] = {}
+        for value in variable.values:
+            number = _number_in(value)
+            if number is not None:
+                self._texts.setdefault(number, []).append(value)
+        self._floats = sorted(value for value in variable.values if isinstance(value, float))
+        self._is_truth = isinstance(variable, Binary) or set(self._values) == {False, True}
+
+    def of(self, cell: Cell, *, decimal_comma: bool = False, advise: bool = True) -> Value:
+        """The value that a cell stands for; a `CellError` names the nearest, unless `advise` is
+        False, since looking for it takes long."""
+        cell = "" if cell is None else cell  # a workbook has no empty text
+        # True equals 1 in Python, but is no cell of that number
+        other = isinstance(cell, bool) and self._values.get(cell) is not cell
+        if not is_empty(cell) and not other and cell in self._values:
+            return self._values[cell]
+        if isinstance(cell, str):
+            if cell in self._written:
+                return self._written[cell]
+            folded = self._folded.get(cell.casefold(), [])
+            if len(folded) == 1:
+                return folded[0]
+        if None in self._values and (is_empty(cell) or str(cell).lower() in NOTHING):
+            return None
+        truth = _truth(cell)
+        if truth is not None and self._is_truth:
+            return self._values[truth]
+        number = number_of(cell, decimal_comma=decimal_comma)
+        found = [] if number is None else self._of_number(number)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise CellError(
+                f"{cell!r} may be {' or '.join(map(repr, found))}, which a spreadsheet takes for "
+                "the same number; write the text, in a column that is formatted as text"
+            )
+        raise CellError(_refusal(self.variable, cell, number, advise=advise))
+
+    def _of_number(self, number: float) -> list[Value]:
+        """The values that a number may stand for: itself, one that a spreadsheet rounded to 15
+        digits, or texts."""
+        if number in self._values:
+            return [self._values[number]]
+        at = bisect(self._floats, number)
+        near = [
+            v
+            for v in self._floats[max(at - 1, 0) : at + 1]
+            if math.isclose(v, number, rel_tol=1e-14)
+        ]
+        return [*near] if near else self._texts.get(number, [])
 
 
 def _number_in(value: Value) -> float | None:

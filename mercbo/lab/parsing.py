@@ -15,7 +15,15 @@ import numpy as np
 from mercbo.arrays import Rows, key
 from mercbo.domain.variables import Value, Variable
 from mercbo.errors import PointError, hint, quoted
-from mercbo.lab.cells import CellError, is_empty, number_of, result_of, value_of, was_changed
+from mercbo.lab.cells import (
+    CellError,
+    Values,
+    is_empty,
+    number_of,
+    result_of,
+    value_of,
+    was_changed,
+)
 from mercbo.lab.results import (
     CONTROL,
     PLATE_COLUMNS,
@@ -216,6 +224,7 @@ class _Column:
 
     def __init__(self, variable: Variable, *, decimal_comma: bool) -> None:
         self.variable, self.decimal_comma = variable, decimal_comma
+        self._values = Values(variable)
         # True and 1 are equal, but not the same cell
         self._read: dict[tuple[type, Cell], tuple[int, str, bool]] = {}
         self._wrong = 0
@@ -231,7 +240,7 @@ class _Column:
     def _understood(self, cell: Cell) -> tuple[int, str, bool]:
         advise = self._wrong < ADVISED
         try:
-            value = value_of(self.variable, cell, decimal_comma=self.decimal_comma, advise=advise)
+            value = self._values.of(cell, decimal_comma=self.decimal_comma, advise=advise)
         except CellError as error:
             self._wrong += 1
             return -1, str(error), False

@@ -10,6 +10,7 @@ from mercbo.lab.results import CONTROL
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
 from mercbo.record.observations import Record
+from mercbo.record.suggestions import Suggestion
 
 Sheet = tuple[list[str], list[list[Cell]]]
 # Columns of an export that are neither variables, results nor notes.
@@ -26,16 +27,16 @@ def to_fill(
     """Header and rows of a table to fill in: a row per design, and per control well.
 
     `wells` say where the designs are, and which wells are of controls; without them there is no
-    plate. `more` has further columns of each design, between its values and its result.
+    plate. `more` has further columns of each design. The column of results is the last one.
     """
     columns = list(dict.fromkeys(name for cells in more for name in cells))
     rows: list[list[Cell]] = [
-        [*(point[name] for name in study.space.names), *(cells.get(name) for name in columns)]
+        [*(point[name] for name in study.space.names), *(cells.get(n) for n in columns), None]
         for point, cells in zip(points, more or [{}] * len(points), strict=True)
     ]
     names = [*study.space.names, *columns, study.target]
     if not wells:
-        return ["design", *names], [[i, *row, None] for i, row in enumerate(rows, start=1)]
+        return ["design", *names], [[i, *row] for i, row in enumerate(rows, start=1)]
     numbers = {design_key(row): i for i, row in enumerate(study.space.rows(list(points)))}
     left = dict(enumerate(rows))
     listed: list[list[Cell]] = []
@@ -44,9 +45,33 @@ def to_fill(
             listed.append([plate, well, CONTROL, *[None] * len(names)])
         elif numbers.get(design) in left:
             number = numbers[design]
-            listed.append([plate, well, number + 1, *left.pop(number), None])
-    listed += [[None, None, number + 1, *row, None] for number, row in left.items()]
+            listed.append([plate, well, number + 1, *left.pop(number)])
+    listed += [[None, None, number + 1, *row] for number, row in left.items()]
     return ["plate", "well", "design", *names], listed
+
+
+def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]]:
+    """Columns that say why each design was suggested, as far as they are known; a name that is
+    taken gets " (model)"."""
+    taken = {*study.space.names, study.target}
+    listed = [
+        {
+            "source": each.source,
+            "acquisition": each.acquisition,
+            "acquisition value": _rounded(each.value),
+            "predicted": _rounded(each.mean),
+            "predicted std": _rounded(each.std),
+        }
+        for each in suggestions
+    ]
+    return [
+        {f"{n} (model)" if n in taken else n: cell for n, cell in cells.items() if cell is not None}
+        for cells in listed
+    ]
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.6g}")
 
 
 def pending(study: Study) -> Sheet:

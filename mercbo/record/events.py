@@ -29,11 +29,29 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercbo.arrays import Floats, Mask, Rows, keys
-from mercbo.errors import MercboError, StateError
+from mercbo.domain.region import Region
+from mercbo.errors import MercboError
 from mercbo.inference import Fit
 from mercbo.record.history import History
+from mercbo.record.schema import (
+    Schema,
+    anything,
+    flag,
+    listed,
+    mapping,
+    numbers,
+    optional,
+    record,
+    rows,
+    text,
+    unexpected,
+)
 
 KINDS = ("ask", "tell", "fail", "amend", "forget", "cancel", "retry", "adopt")
+# Kinds with values and errors.
+TOLD = ("tell", "fail", "amend")
+# Kinds whose points may be new to the run.
+NEW = ("ask", "tell", "fail")
 # Kinds that correct results: what was fitted to wrong ones is no start for another fit.
 CORRECTIONS = ("amend", "forget")
 # What must be true of the points of an event, and what is said where it is not.
@@ -106,55 +124,43 @@ class Event:
         return body
 
     @classmethod
-    def from_dict(cls, kind: str, body: Mapping[str, Any], sizes: Rows, *, time: str = "") -> Event:
-        """Return the event of a log; `sizes` (n,) are the numbers of values of the variables."""
-        try:
-            return cls._read(kind, body, sizes, time)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise StateError(f"not an event of this run ({error!r})") from error
-
-    @classmethod
-    def _read(cls, kind: str, body: Mapping[str, Any], sizes: Rows, time: str) -> Event:
-        if kind not in KINDS:
-            raise ValueError(f"{kind!r} is not one of {list(KINDS)}")
-        rows = _rows(body["rows"], sizes)
-        answers = _rows(body["answers"], sizes) if body.get("answers") else None
-        values = errors = None
-        if kind in ("tell", "fail", "amend"):
-            values = _floats(body["values"], len(rows))
-            errors = _floats(body.get("errors", [None] * len(rows)), len(rows))
-        fit = Fit.from_dict(body["fit"]) if body.get("fit") else None
-        notes = read_notes(body["notes"], len(rows)) if body.get("notes") else None
-        fresh = bool(body.get("fresh", False))
-        return cls(kind, rows, values, errors, fit, fresh, answers, notes, time)
+    def from_dict(
+        cls, kind: object, body: object, region: Region, fit: Schema[Fit], *, time: str = ""
+    ) -> Event:
+        """Return the event of a log, for a run in a region; `fit` describes the run's fits."""
+        read_kind = text(KINDS)(kind, "kind")
+        entries = _schema(read_kind, region, fit)(body, "")
+        if read_kind in TOLD:
+            count = len(entries["rows"])
+            known = numbers(count, least=0.0, missing=True)
+            entries["values"] = numbers(count, missing=True)(entries["values"], "values")
+            entries["errors"] = known(entries.get("errors", [None] * count), "errors")
+            notes = listed(optional(mapping), count=count)(
+                entries.get("notes", [None] * count), "notes"
+            )
+            entries["notes"] = tuple(notes) if any(notes) else None
+        if read_kind in NEW and not region.satisfies(entries["rows"]).all():
+            raise unexpected("rows", "points within the constraints", entries["rows"].tolist())
+        return cls(read_kind, **entries, time=time)
 
 
-def read_notes(listed: Any, count: int) -> Notes:
-    """Return one mapping or None per point; raise a ValueError for anything else."""
-    fine = isinstance(listed, list) and len(listed) == count
-    if not fine or not all(note is None or isinstance(note, dict) for note in listed):
-        raise ValueError(f"expected notes of {count} points, each an object or null")
-    return tuple(listed)
-
-
-def _rows(listed: Any, sizes: Rows) -> Rows:
-    rows = np.array(listed)
-    if rows.dtype.kind != "i" or rows.ndim != 2 or rows.shape[1] != len(sizes):
-        raise ValueError(f"rows of {len(sizes)} whole numbers were wanted")
-    if (rows < 0).any() or (rows >= sizes).any():
-        raise ValueError("a row is outside the space")
-    return rows.astype(np.int64)
+def _schema(kind: str, region: Region, fit: Schema[Fit]) -> Schema[dict[str, Any]]:
+    """The entries of an event, of which `from_dict` checks those whose number depends on others."""
+    some = rows(region.sizes)
+    if kind == "ask":
+        return record({"rows": some}, {"fresh": flag, "fit": fit})
+    if kind == "amend":
+        return record(
+            {"rows": rows(region.sizes, count=1), "values": anything}, {"errors": anything}
+        )
+    if kind in TOLD:
+        more = {"errors": anything, "notes": anything, "answers": some}
+        return record({"rows": some, "values": anything}, more)
+    return record({"rows": some})
 
 
 def _listed(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else value for value in values.tolist()]
-
-
-def _floats(values: Sequence[float | None], count: int) -> Floats:
-    read = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if len(read) != count or np.isinf(read).any():
-        raise ValueError(f"{count} finite values were wanted")
-    return read
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -13,14 +14,14 @@ def this_process() -> str:
 
 
 def is_gone(writer: str) -> bool | None:
-    """Whether a process that wrote has ended; None where that cannot be seen from here."""
-    host, number, started = writer.rsplit("/", 2)
-    if host != socket.gethostname() or not Path("/proc/self/stat").exists():
+    """Whether the process that wrote an event has ended; None if that cannot be seen from here."""
+    named = re.fullmatch(r"(.*)/(\d+)/(\d*)", writer, re.DOTALL | re.ASCII)
+    if named is None or named[1] != socket.gethostname() or not Path("/proc/self/stat").exists():
         return None
-    return _started(int(number)) != started
+    return _started(named[2]) != named[3]
 
 
-def _started(process: int) -> str:
+def _started(process: int | str) -> str:
     """When a process started, in the system's ticks; "" where there is none, or no telling."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")

@@ -14,6 +14,8 @@ from mercbo.errors import ResultError, SettingError
 from mercbo.space import is_missing, is_single
 
 Bounds = tuple[float, float]
+# Objects within objects of a note. Python reads some hundred levels, fewer in a deep call.
+MOST_LEVELS = 32
 
 
 def read_bounds(bounds: object) -> Bounds:
@@ -81,9 +83,24 @@ def _note(note: object, where: str) -> Mapping[str, Any] | None:
         raise ResultError(f"{where}expected a mapping of names to values, got {note!r}")
     try:
         # a copy, in which a later change of the user's mapping does not show
-        return dict(json.loads(json.dumps(dict(note), allow_nan=False)))
-    except (TypeError, ValueError, RecursionError) as error:
+        copy = dict(json.loads(json.dumps(dict(note), allow_nan=False)))
+    except RecursionError:
+        raise ResultError(f"{where}expected at most {MOST_LEVELS} levels, got more") from None
+    except (TypeError, ValueError) as error:
         raise ResultError(f"{where}{note!r} cannot be written as JSON ({error})") from None
+    if _levels(copy) > MOST_LEVELS:
+        raise ResultError(f"{where}expected at most {MOST_LEVELS} levels, got {_levels(copy)}")
+    return copy
+
+
+def _levels(plain: object) -> int:
+    """The number of objects and lists around the innermost value."""
+    count, inner = 0, [plain]
+    while inner := [each for each in inner if isinstance(each, (dict, list))]:
+        count += 1
+        inner = [deeper for each in inner
+                 for deeper in (each.values() if isinstance(each, dict) else each)]  # fmt: skip
+    return count
 
 
 def read_errors(points: object, errors: object, count: int) -> Floats:

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,26 @@ import numpy as np
 
 from mercbo.backend import DEFAULT
 from mercbo.domain.variables import Point
-from mercbo.errors import BackendError, MercboError, StateError, whole
+from mercbo.errors import BackendError, MercboError, StateError
 from mercbo.inference import Fit
 from mercbo.model import Model
 from mercbo.record.events import State
 from mercbo.record.history import UNKNOWN, History, Marked, Metadata, mark
-from mercbo.record.results import Bounds, plain_bounds, read_errors, read_values
+from mercbo.record.results import Bounds, plain_bounds
+from mercbo.record.schema import (
+    Schema,
+    anything,
+    flag,
+    listed,
+    mapping,
+    number,
+    numbers,
+    optional,
+    parsed,
+    record,
+    text,
+    whole,
+)
 from mercbo.space import Predicates, Space
 
 FORMAT = "mercbo run"
@@ -38,6 +52,37 @@ SINCE: dict[int, dict[str, Any]] = {
     4: {"answered": None},
     5: {"target_bounds": None, "batches": 0, "metadata": None, "backend_given": None},
 }
+
+# Entries of a file. `settings_of` and `state_of` check those that depend on others.
+POINTS = listed(mapping)
+MODEL = record({}, optional={setting.name: anything for setting in fields(Model)})
+RUN = record(
+    {
+        "space": mapping,
+        "direction": text(),
+        "backend": optional(text()),
+        "backend_given": optional(flag),
+        "model": MODEL,
+        "acquisition": text(),
+        "repeats": text(),
+        "n_initial": whole(least=1),
+        "target_bounds": optional(listed(optional(number()), count=2)),
+        "entropy": whole(most=None),
+        "asked": whole(),
+        "answered": optional(whole()),
+        "batches": whole(),
+        "points": POINTS,
+        "values": anything,
+        "errors": anything,
+        "failed": POINTS,
+        "pending": POINTS,
+        "retries": POINTS,
+        "metadata": anything,
+        "fit": anything,
+        "fresh": flag,
+    },
+    optional={"format": anything, "version": anything},
+)
 
 
 # -- plain values ------------------------------------------------------------------------------
@@ -132,55 +177,63 @@ def settings_of(
     }
 
 
-def state_of(described: dict[str, Any], space: Space) -> State:
+def state_of(described: dict[str, Any], space: Space, fit: Schema[Fit]) -> State:
     """What had happened to the run."""
-    history, points = History.empty(len(space)), described["points"]
-    if points:
-        rows = space.feasible_rows(points)
-        values = read_values(points, described["values"], len(rows))
-        errors = read_errors(points, described["errors"], len(rows))
-        history = history.told(rows, values, errors)
+    count = len(described["points"])
+    values = numbers(count)(described["values"], "values")
+    errors = optional(numbers(count, least=0.0, missing=True))(described["errors"], "errors")
+    history = History.empty(len(space)).told(
+        space.feasible_rows(described["points"]),
+        values,
+        np.full(count, np.nan) if errors is None else errors,
+    )
     failed, pending, retries = (
         mark(space.feasible_rows(described[name])) for name in ("failed", "pending", "retries")
     )
     history = replace(history, failed=failed, pending=pending, retries=retries)
     if described["metadata"] is not None:
         history = _with_metadata(history, described["metadata"])
-    asked = whole("asked", described["asked"], least=0)
-    whole("entropy", described["entropy"], least=0)  # as a seed it might be None
-    fit = Fit.from_dict(described["fit"]) if described["fit"] else None
-    answered = _answered(described["answered"], asked, history)
-    batches = whole("batches", described["batches"], least=0)
-    return State(history, asked, fit, bool(described["fresh"]), answered=answered, batches=batches)
+    asked = described["asked"]
+    return State(
+        history,
+        asked,
+        committed=optional(fit)(described["fit"], "fit"),
+        fresh=described["fresh"],
+        answered=_answered(described["answered"], asked, history),
+        batches=described["batches"],
+    )
 
 
-def _with_metadata(history: History, described: dict[str, Any]) -> History:
-    def read(name: str, count: int) -> tuple[Metadata, ...]:
-        listed = described[name]
-        if not isinstance(listed, list) or len(listed) != count:
-            raise ValueError(f"expected metadata of {count} {name}")
-        return tuple(_read_metadata(*said) for said in listed)
-
+def _with_metadata(history: History, described: object) -> History:
+    schema = record(
+        {
+            "points": listed(_said, count=len(history)),
+            "failed": listed(_said, count=len(history.failed)),
+            "pending": listed(_said, count=len(history.pending)),
+        }
+    )
+    found = schema(described, "metadata")
     marks = {
-        **dict(zip(history.failed, read("failed", len(history.failed)), strict=True)),
-        **dict(zip(history.pending, read("pending", len(history.pending)), strict=True)),
+        **dict(zip(history.failed, found["failed"], strict=True)),
+        **dict(zip(history.pending, found["pending"], strict=True)),
     }
-    return replace(history, metadata=read("points", len(history)), marks=marks)
+    return replace(history, metadata=tuple(found["points"]), marks=marks)
 
 
-def _read_metadata(batch: object, time: object, notes: object) -> Metadata:
-    if batch is not None:
-        batch = whole("batch", batch)
-    if not isinstance(time, str) or not (notes is None or isinstance(notes, dict)):
-        raise ValueError(f"expected a time and notes, got {time!r} and {notes!r}")
-    return Metadata(batch, time, notes)
+def _said(value: object, at: str) -> Metadata:
+    batch, time, notes = listed(anything, count=3)(value, at)
+    return Metadata(
+        optional(whole(least=1))(batch, f"{at}[0]"),
+        text()(time, f"{at}[1]"),
+        optional(mapping)(notes, f"{at}[2]"),
+    )
 
 
-def _answered(said: object, asked: int, history: History) -> int:
+def _answered(said: int | None, asked: int, history: History) -> int:
     """How many results and failures were asked for; older files do not say, and what was asked for
     and is not pending was told, but for what was cancelled."""
     if said is not None:
-        return whole("answered", said, least=0)
+        return said
     return min(max(asked - len(history.pending), 0), len(history) + len(history.failed))
 
 
@@ -193,8 +246,6 @@ def reading() -> Iterator[None]:
         raise
     except MercboError as error:
         raise StateError(str(error)) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(f"not the whole state of a run ({error!r})") from error
 
 
 @contextmanager
@@ -245,25 +296,19 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The state in `path`; a `StateError` that says why where there is none."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        written = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise StateError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StateError(f"{path}: cannot be read as text ({error})") from None
-    try:
-        state = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StateError(
-            f"{path}: not complete JSON, the file may be cut short ({error})"
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise StateError(f"{path}: JSON that no run would hold ({error})") from None
+    with named(path):
+        state = parsed(written)
     return understood(state, path)
 
 
@@ -294,7 +339,7 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename itself durable, where the system lets a folder be synced."""
     try:
         handle = os.open(folder, os.O_RDONLY)

@@ -12,6 +12,17 @@ model's work is done before it. After a commit the events are on disk. `begin`, 
 that nobody exits, and with it the lock.
 
 `?run=NAME` at the end of a URL names one of several runs in a database; the default is "main".
+
+Each run has a version. A library reads runs of its own version and of older ones, and refuses newer
+ones, also if a newer library upgrades the run in the meantime. Reading changes nothing. The first
+write upgrades an older run: it changes the version of the run and no event, after a copy of the
+SQLite file was made (`backup.py`). Other databases have backups of their own: there a message of
+the logger says that mercbo made none.
+
+| version | events                                                                                 |
+|---------|----------------------------------------------------------------------------------------|
+| 1       | those of `events.py` without notes                                                     |
+| 2       | the same, and results may have notes; so events of version 1 are events of version 2   |
 """
 
 from __future__ import annotations
@@ -26,11 +37,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from mercbo.errors import SettingError, StateError
 from mercbo.record import snapshot
+from mercbo.record.backup import copied
 from mercbo.record.events import Entry, Event, utc_now
 from mercbo.record.processes import this_process
+from mercbo.record.schema import anything, parsed, record, text, whole
 
 try:
     import sqlalchemy as sql
@@ -47,7 +61,7 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 # Seconds to wait for another process's turn; `?timeout=` of a SQLite URL says otherwise.
 PATIENCE = 60
 # Seconds until what SQLite does not wait for is tried again.
@@ -78,6 +92,19 @@ events = sql.Table(
     sql.Column("writer", sql.String(200), nullable=False),
 )
 
+# The cells of a row, whose types SQLite does not enforce.
+RUN = record({"id": whole(), "version": whole(least=1), "head": whole(least=1)})
+EVENT = record(
+    {
+        "run": anything,
+        "number": whole(least=1),
+        "kind": text(),
+        "body": text(),
+        "written": text(),
+        "writer": text(),
+    }
+)
+
 # What databases say, and what that means to a user.
 MEANINGS = {
     "database is locked": "locked by another process for too long; try again when it is done",
@@ -100,17 +127,20 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        parsed = _parsed(url)
-        self.run = _run_name(parsed)
-        self._address = parsed.difference_update_query(["run"])
+        address = _parsed(url)
+        self.run = _run_name(address)
+        self._address = address.difference_update_query(["run"])
         # the name in error messages: no password, and the run unless it is the default one
         shown = masked(self._address)
         self.name = shown if self.run == DEFAULT_RUN else f"{shown} run {self.run!r}"
         self._path = _file(self._address, url)
         self._id: int | None = None
-        # the connection that holds the write lock, and the number of the last event written by it
+        # the connection that holds the write lock, the number of the last event written by it, the
+        # version of the run, and the backup that was made
         self._writer: sql.Connection | None = None
         self._written = 0
+        self._version = VERSION
+        self._backup: Path | None = None
         # the same connection as the driver has it
         self._held: sql.PoolProxiedConnection | None = None
         self._connect()
@@ -144,7 +174,7 @@ class Store:
             with store._connected().connect() as plain:
                 connection = plain.execution_options(mercbo_writes=True)
                 store._create_tables(connection)
-                if store._find(connection) is not None:
+                if store._find(connection, runs.c.name == store.run) is not None:
                     raise StateError(
                         f"{store.name}: holds a run already; continue it with "
                         f"Optimizer.open({masked(url)!r}), choose another file, or add ?run=NAME"
@@ -185,27 +215,45 @@ class Store:
         with self._speaking(), self._connected().connect() as connection:
             if not sql.inspect(connection).has_table(runs.name):
                 return False
-            self._id = self._find(connection)
+            found = self._find(connection, runs.c.name == self.run)
+            self._id = None if found is None else found["id"]
+            if self._id is not None:
+                self._check_end(connection, self._id)
         return self._id is not None
 
-    def _find(self, connection: sql.Connection) -> int | None:
-        wanted = sql.select(runs.c.id, runs.c.version).where(runs.c.name == self.run)
-        found = connection.execute(wanted).one_or_none()
+    def _check_end(self, connection: sql.Connection, run: int) -> None:
+        """Refuse a run with events after the last one that its row knows of."""
+        behind = sql.select(events.c.number).join(runs).where(events.c.number > runs.c.head)
+        number = connection.scalar(behind.where(runs.c.id == run).limit(1))
+        if number is not None:
+            raise StateError(f"{self.name}: a damaged run; event {number} is behind its end")
+
+    def _find(
+        self, connection: sql.Connection, condition: sql.ColumnElement[bool], *, lock: bool = False
+    ) -> dict[str, Any] | None:
+        """Return the row of a run; `lock` makes other writers wait. Refuse a newer version."""
+        wanted = sql.select(runs.c.id, runs.c.version, runs.c.head).where(condition)
+        found = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
         if found is None:
             return None
-        if self._number(found.version, "version") > VERSION:
+        with snapshot.named(self.name):
+            row = RUN(found._asdict(), "")
+        if row["version"] > VERSION:
             raise StateError(
-                f"{self.name}: written by a newer mercbo (store version {found.version}, this "
-                f"one reads up to {VERSION}); update mercbo to use it"
+                f"{self.name}: written by a newer mercbo (store version {row['version']}, this one "
+                f"reads up to {VERSION}); update mercbo to use it"
             )
-        return int(found.id)
+        return row
 
     def _others(self) -> str:
         names = self.names(self.url)
         return f" named {self.run!r}; there are {names}" if names else ""
 
     def _file_is_there(self) -> bool:
-        return self._path is None or self._path.exists()
+        try:
+            return self._path is None or self._path.exists()
+        except OSError as error:
+            raise StateError(f"{self.name}: cannot be opened ({error.strerror})") from None
 
     def _need_file(self) -> None:
         if not self._file_is_there():
@@ -253,7 +301,7 @@ class Store:
     def entries(self, since: int = 0) -> list[Entry]:
         """Return all events with a number above `since`, in order."""
         with self._speaking(), self._connected().connect() as connection:
-            return self._events(connection, since, self._head(connection))
+            return self._events(connection, since, self._row(connection)["head"])
 
     def begin(self, since: int) -> list[Entry]:
         """Take the write lock of the run and return the events with a number above `since`."""
@@ -264,7 +312,8 @@ class Store:
             connection = self._writer.execution_options(mercbo_writes=True)
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
-            self._written = self._head(connection, lock=True)
+            row = self._row(connection, lock=True)
+            self._written, self._version = row["head"], row["version"]
             return self._events(connection, since, self._written)
 
     def append(self, event: Event) -> None:
@@ -272,6 +321,7 @@ class Store:
         assert self._writer is not None
         assert self._id is not None
         with self._speaking():
+            self._upgrade(self._writer)
             self._written += 1
             head = sql.update(runs).where(runs.c.id == self._id).values(head=self._written)
             self._writer.execute(head)
@@ -282,6 +332,7 @@ class Store:
         """Run a statement on another table of the database within the transaction."""
         assert self._writer is not None
         with self._speaking():
+            self._upgrade(self._writer)
             self._writer.exec_driver_sql(statement, parameters)
 
     def commit(self) -> None:
@@ -289,7 +340,7 @@ class Store:
         assert self._writer is not None
         with self._speaking():
             self._writer.commit()
-            self._held = None
+            self._held = self._backup = None
             self._writer.close()
         self._writer = None
 
@@ -299,19 +350,32 @@ class Store:
         if held is not None and held.is_valid and os.getpid() == self._process:
             # An interrupt may leave SQLAlchemy's connection in any state: close the driver's one.
             held.invalidate()
+        if self._backup is not None:  # of an upgrade that did not happen
+            self._backup.unlink(missing_ok=True)
+            self._backup = None
 
-    def _head(self, connection: sql.Connection, *, lock: bool = False) -> int:
-        """Return the number of the last event; `lock` makes other writers wait."""
-        wanted = sql.select(runs.c.head).where(runs.c.id == self._id)
-        head = connection.scalar(wanted.with_for_update() if lock else wanted)
-        if head is None:
+    def _upgrade(self, connection: sql.Connection) -> None:
+        """Raise the version of an older run in the present transaction, after a backup."""
+        if self._version == VERSION:
+            return
+        if self._path is None:
+            log.warning(
+                "%s: store version %d becomes %d without a backup by mercbo, and older versions of "
+                "mercbo do not open it any more", self.name, self._version, VERSION,
+            )  # fmt: skip
+        else:
+            self._backup = copied(self._path, f"v{self._version}", name=self.name)
+            log.info("%s: store version %d, before its upgrade to %d, is kept in %s", self.name,
+                     self._version, VERSION, self._backup)  # fmt: skip
+        newer = sql.update(runs).where(runs.c.id == self._id).values(version=VERSION)
+        connection.execute(newer)
+        self._version = VERSION
+
+    def _row(self, connection: sql.Connection, *, lock: bool = False) -> dict[str, Any]:
+        """Return the row of this run; `lock` makes other writers wait."""
+        found = self._find(connection, runs.c.id == self._id, lock=lock)
+        if found is None:
             raise StateError(f"{self.name}: the run is gone")
-        return self._number(head, "number of the last event")
-
-    def _number(self, found: object, what: str) -> int:
-        """Return a number of the run's row; SQLite keeps text in a column of integers."""
-        if not isinstance(found, int):
-            raise StateError(f"{self.name}: a damaged run; its {what} is {found!r}")
         return found
 
     def _events(self, connection: sql.Connection, since: int, head: int) -> list[Entry]:
@@ -339,11 +403,10 @@ class Store:
         return [self._entry(row) for row in found]
 
     def _entry(self, row: Any) -> Entry:
-        try:
-            body = json.loads(row.body)
-        except (ValueError, RecursionError) as error:
-            raise StateError(f"{self.name}: event {row.number} is no JSON ({error})") from None
-        return Entry(row.number, row.kind, body, row.written, row.writer)
+        with snapshot.named(f"{self.name}: event {row.number}"):
+            cells = EVENT(row._asdict(), "")
+            body = parsed(cells["body"])
+        return Entry(cells["number"], cells["kind"], body, cells["written"], cells["writer"])
 
     def _connected(self) -> sql.Engine:
         if os.getpid() != self._process:
@@ -363,8 +426,8 @@ class Store:
             raise self._meant(error.orig) from error
         except SQLAlchemyError as error:
             raise self._meant(error) from error
-        except self._engine.dialect.loaded_dbapi.Error as error:
-            raise self._meant(error) from error
+        except (self._engine.dialect.loaded_dbapi.Error, UnicodeError) as error:
+            raise self._meant(error) from error  # UnicodeError: the name of a host that cannot be
         except (AssertionError, AttributeError) as error:
             # SQLAlchemy's clean-up fails on what an interrupt left unfinished, and hides it
             interrupt = _interrupt_behind(error)
@@ -429,8 +492,10 @@ def _parsed(url: str) -> sql.URL:
     if not isinstance(url, str):
         raise SettingError(f"storage={url!r} is not a database URL")
     try:
+        if b"\0" in unquote_to_bytes(url):
+            raise ValueError
         return sql.make_url(url)
-    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number, half a character
         if "://" in url:
             raise SettingError(
                 f"storage={masked(url)!r} is not a database URL; "
@@ -455,6 +520,11 @@ def _file(address: sql.URL, url: str) -> Path | None:
     """The file of a SQLite database, None where it is another database."""
     if address.get_backend_name() != "sqlite":
         return None
+    if address.host:
+        raise SettingError(
+            f"storage={masked(url)!r} names a host; a file of SQLite has three slashes, as in "
+            "'sqlite:///run.db', and a path from the root has four"
+        )
     if not address.database or ":memory:" in address.database:
         raise SettingError(
             f"storage={masked(url)!r} is a database in memory, which keeps nothing; "
@@ -487,6 +557,8 @@ def _engine(address: sql.URL) -> sql.Engine:
         engine = sql.create_engine(address, pool_pre_ping=True, max_overflow=-1, **options)
     except NoSuchModuleError as error:
         raise SettingError(f"storage: SQLAlchemy does not know {address.drivername!r}") from error
+    except (ArgumentError, ValueError) as error:
+        raise SettingError(f"storage={masked(address)!r}: {error}") from error
     except ModuleNotFoundError as error:
         raise ImportError(
             f"storage={masked(address)!r} needs the driver {error.name}: pip install {error.name}"

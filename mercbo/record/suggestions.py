@@ -13,21 +13,25 @@ from mercbo.space import Space
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A suggested point, where it came from, and what the model says about it.
+    """A suggested point, its source, and what the model says about it.
 
+    Attributes
+    ----------
+    point
+        The point.
     source
-        "initial design": a point of the space-filling design, before the model is used.
-        "retry": a failed point that `Optimizer.retry` put back.
-        "backend": a local minimum of the acquisition function that a descent from one of the
-        backend's answers reaches, or the best unseen point next to the minimum. Other descents may
-        reach the same minimum.
-        "local search": the same, but only descents from the best points measured, from points near
-        them or from random points reach the minimum. Also the best unseen point at some distance
-        from all minima if every point next to a minimum is seen.
-        "enumeration": the best of all points that are left, each of them evaluated. This happens in
-        a table, in a small space after half of its points are seen, and in a space of which
-        constraints leave few points.
-        "random search": the best of some random points, if everything near the minima is seen.
+        - "initial design": a point of the space-filling design, before the model is used.
+        - "retry": a failed point that `Optimizer.retry` put back.
+        - "backend": a local minimum of the acquisition function that a descent from one of the
+          backend's answers reaches, or the best unseen point next to the minimum. Other descents
+          may reach the same minimum.
+        - "local search": the same, but only descents from the best points measured, from points
+          near them or from random points reach the minimum. Also the best unseen point at some
+          distance from all minima if every point next to a minimum is seen.
+        - "enumeration": the best of all points that are left, each of them evaluated. This happens
+          in a table, in a small space after half of its points are seen, and in a space of which
+          constraints leave few points.
+        - "random search": the best of some random points, if everything near the minima is seen.
     acquisition
         The acquisition function that chose the point: "thompson", "ei", "ei-liar", "mes" or "lcb".
         None for "initial design" and "retry".
@@ -41,8 +45,7 @@ class Suggestion:
     mean, std
         The prediction of `Optimizer.predict` at the time of the ask, in the units of the results.
         None if `acquisition` is None.
-
-    Note:
+    note
         A fallback that was taken, such as a backend that was not called; empty if there was none.
     """
 

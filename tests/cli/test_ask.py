@@ -99,7 +99,8 @@ def test_values_that_look_like_markup_are_shown_as_they_are(run) -> None:
     run("init", "m.db", "--minimize", "--space", "m.json", "--seed", 0)
     said = run("ask", "m.db", "-k", len(AWKWARD)).stdout
     assert "[red]v" in said
-    shown = [line.split(maxsplit=1)[1].strip() for line in said.splitlines()[3:] if line.strip()]
+    lines = [line.strip().removesuffix("initial design") for line in said.splitlines()[3:]]
+    shown = [line.split(maxsplit=1)[1].strip() for line in lines if line]
     assert sorted(shown) == sorted(AWKWARD)
 
 
@@ -190,6 +191,32 @@ def test_the_answer_for_machines_has_wells(made) -> None:
     (point,) = answer["points"]
     empty = dict.fromkeys(point)
     assert answer["rows"] == [
-        {"plate": 1, "well": "A1", "design": "control", **empty},
-        {"plate": 1, "well": "A2", "design": 1, **point},
+        {"plate": 1, "well": "A1", "design": "control", **empty, "source": None},
+        {"plate": 1, "well": "A2", "design": 1, **point, "source": "initial design"},
     ]
+
+
+WHY = ["source", "acquisition", "acquisition value", "predicted", "predicted std"]
+
+
+def test_ask_says_why_each_design_is_suggested(made) -> None:
+    points = made("ask", "s.db", "-k", 6, "--json").json["points"]
+    header = [*points[0], "yield"]
+    lines = [",".join(map(str, [*point.values(), 10 * i])) for i, point in enumerate(points)]
+    Path("r.csv").write_text("\n".join([",".join(header), *lines]))
+    made("tell", "s.db", "r.csv")
+    (row,) = made("ask", "s.db", "-k", 1, "--out", "p.csv", "--json").json["rows"]
+    assert [name for name in row if name in WHY] == WHY
+    assert row["source"] in ("backend", "local search", "enumeration")
+    assert row["acquisition"] == "ei"
+    assert 0 <= row["predicted std"] < 100
+    written = Path("p.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert written[0].split(",")[-6:] == [*WHY, "yield"]
+
+
+def test_columns_of_suggestions_keep_clear_of_variables(run) -> None:
+    Path("m.json").write_text(json.dumps({"variables": {"source": [1, 2], "b": [1, 2]}}))
+    run("init", "m.db", "--minimize", "--space", "m.json", "--seed", 0)
+    (row,) = run("ask", "m.db", "--json").json["rows"]
+    assert row["source"] in (1, 2)
+    assert row["source (model)"] == "initial design"

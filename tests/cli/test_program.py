@@ -78,3 +78,58 @@ def test_ctrl_c_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
     assert "stopped; nothing was asked for, the study is as it was" in errors
     assert not (tmp_path / "p.csv").exists()
     assert len(Study.open(tmp_path / "s.db").optimizer.ask(2)) == 2
+
+
+UMLAUTS = 'variables:\n  Lösemittel: [Äther, "→x", 日本]\n  heat: [20, 40]\n'
+
+
+@pytest.fixture
+def umlauts(tmp_path: Path) -> Path:
+    Study.create(tmp_path / "s.db", space_of(parse(UMLAUTS, ".yaml")), seed=0)
+    return tmp_path
+
+
+def pending(folder: Path) -> int:
+    return len(Study.open(folder / "s.db").optimizer.pending)
+
+
+def test_designs_are_shown_whatever_the_terminal_can_write(umlauts: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mercbo", "ask", "s.db", "-k", "6"], cwd=umlauts, timeout=120,
+        capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2192x" in done.stdout
+    assert pending(umlauts) == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_designs_that_cannot_be_shown_are_not_pending(umlauts: Path, options: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mercbo", "ask", "s.db", "-k", "6", *options], cwd=umlauts,
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "the designs cannot be shown (No space left on device); nothing was asked" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert pending(umlauts) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes are those of POSIX")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_designs_whose_reader_is_gone_are_not_pending(umlauts: Path, options: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "mercbo", "ask", "s.db", "-k", "6", *options], cwd=umlauts,
+        stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120,
+    )  # fmt: skip
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: the designs cannot be shown (its reader is gone); nothing was asked for, the study "
+        "is as it was\n"
+    )
+    assert pending(umlauts) == 0

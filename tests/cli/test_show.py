@@ -122,7 +122,11 @@ def test_a_variable_may_be_named_as_a_column_of_an_export(run) -> None:
 def test_pending_designs_are_exported_with_their_wells(made) -> None:
     made("ask", "s.db", "--plate", 6, "--controls", "A1", "--out", "p.csv")
     made("export", "s.db", "again.csv", "--pending")
-    assert Path("again.csv").read_bytes() == Path("p.csv").read_bytes()
+    asked, again = (
+        [{n: c for n, c in line.cells.items() if n != "source"} for line in read_table(file).lines]
+        for file in ("p.csv", "again.csv")
+    )
+    assert again == asked
     # one result and the control come back; the rest is still to be filled in
     table = read_table("p.csv")
     rows = [list(line.cells.values()) for line in table.lines]

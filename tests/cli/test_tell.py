@@ -36,7 +36,7 @@ def test_a_mistake_stores_nothing_and_is_named(made) -> None:
     result = made("tell", "s.db", "r.csv", code=1)
     assert "r.csv, line 3, column \"solvent\" (B3): 'DMS0'" in result.stderr
     assert "the nearest is 'DMSO'" in result.stderr
-    assert "line 4, column \"yield\" (F4): 'lots' is not a number" in result.stderr
+    assert "line 4, column \"yield\" (G4): 'lots' is not a number" in result.stderr
     assert "nothing was stored, since 2 rows cannot be used" in result.stderr
     assert made("status", "s.db", "--json").json["results"] == 0
     told = made("tell", "s.db", "r.csv", "--partial", "--json", code=3).json

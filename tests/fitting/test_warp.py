@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from mercbo import Model, Optimizer, SettingError, Space
 from mercbo.encoding import Encoding
-from mercbo.fitting.warp import IDENTITY, NAMES, QUANTILES, Warp, as_name
-from mercbo.inference import Data, Fit, fit_map
+from mercbo.fitting.warp import IDENTITY, NAMES, QUANTILES, Warp
+from mercbo.inference import Data, fit_map
 from mercbo.kernel import Kernel
 from mercbo.model import is_strained, likeliest
 
@@ -129,16 +126,6 @@ def test_known_errors_go_through_the_slope() -> None:
     data = Data(kernel, rows, Y[:8], np.full(8, 0.01)).warped("log:0.3")
     nudged = data.warp(Y[:8] + 0.01) - data.y
     assert data.error == pytest.approx(nudged, rel=0.05)
-
-
-def test_old_files_hold_the_shape_of_a_log() -> None:
-    assert [as_name(saved) for saved in (None, 0.3, 3.0, "log:0.3")] == [
-        None, "log:0.3", "log:3", "log:0.3",
-    ]  # fmt: skip
-    fit = replace(fit_map(data_of(Y[:8]), None), warp="tails:3")
-    saved = json.loads(json.dumps(fit.to_dict()))
-    assert Fit.from_dict(saved).warp == "tails:3"
-    assert Fit.from_dict({**saved, "warp": 0.03}).warp == "log:0.03" in NAMES
 
 
 # -- by evidence -------------------------------------------------------------------------------

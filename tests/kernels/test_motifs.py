@@ -275,15 +275,6 @@ def test_neighbours_are_as_if_each_were_looked_at(state, space: Space) -> None:
     check_neighbours(Posterior(Model(), data, hyper), rows)
 
 
-def test_a_state_survives_a_file(state) -> None:
-    _, hyper = state
-    again = Hyper.from_dict(hyper.to_dict())
-    assert again.covariance == hyper.covariance
-    assert again.motifs == hyper.motifs
-    plain = {key: value for key, value in hyper.to_dict().items() if key != "motifs"}
-    assert Hyper.from_dict(plain).motifs is None  # as saved before there were any
-
-
 def test_the_trust_region_knows_of_motifs(make_data) -> None:
     """A rugged function alone keeps draws near; where most of the variance is of stretches, a
     change of one letter leaves the others."""
@@ -311,17 +302,6 @@ def test_a_draw_is_minimised_under_constraints() -> None:
     assert opt._model_of_now().fit.hypers[0].motifs is not None
     assert all(space.rows([point]) is not None for point in asked)
     assert len({tuple(point.values()) for point in asked}) == 3
-
-
-def test_a_file_whose_motifs_cannot_be_read_is_refused() -> None:
-    def state(motifs: Motifs, n: int) -> Hyper:
-        return Hyper(np.ones(n), 1.0, 0.1, 0.0, motifs=motifs)
-
-    kernel = kernel_of(Space(sequence(4, 8)))
-    assert state(MOTIFS, 8).belongs_to(kernel)
-    assert not state(MOTIFS, 7).belongs_to(kernel)
-    assert not state(replace(MOTIFS, strands=2), 8).belongs_to(kernel)  # which only DNA has
-    assert not state(MOTIFS, 5).belongs_to(kernel_of(Space.binary(5)))
 
 
 # -- what it is for ----------------------------------------------------------------------------

@@ -142,15 +142,6 @@ def test_neighbours_are_as_if_each_were_looked_at(state, space: Space) -> None:
     check_neighbours(Posterior(Model(), data, hyper), rows)
 
 
-def test_a_state_survives_a_file(state) -> None:
-    _, hyper = state
-    again = Hyper.from_dict(hyper.to_dict())
-    assert again.covariance == hyper.covariance
-    assert again.pooling == POOLING
-    plain = {key: value for key, value in hyper.to_dict().items() if key != "pooling"}
-    assert Hyper.from_dict(plain).pooling is None  # as saved before there was any
-
-
 # -- what it is for ----------------------------------------------------------------------------
 
 

@@ -128,12 +128,3 @@ def test_long_paths_give_finite_draws(values: int, contrast: float, make_data) -
         assert np.isfinite(values_).all()
     mean = posterior.draw(rng=Given()).path(rows[:2])  # every normal variable at 0
     np.testing.assert_allclose(mean, posterior.predict(rows[:2])[0], atol=1e-8)
-
-
-def test_a_state_survives_a_file(make_data) -> None:
-    _, hyper = setting(SPACES["mixed"], make_data)
-    again = Hyper.from_dict(hyper.to_dict())
-    assert again.covariance == hyper.covariance
-    assert again.windows == WINDOWS
-    plain = {key: value for key, value in hyper.to_dict().items() if key != "windows"}
-    assert Hyper.from_dict(plain).windows is None  # as saved by version 0.1

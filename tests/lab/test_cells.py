@@ -95,6 +95,14 @@ def test_values_are_recognised(variable: object, cell: object, value: object) ->
     assert (found, type(found)) == (value, type(value))
 
 
+def test_a_number_of_fifteen_digits_is_that_of_more() -> None:
+    thirds = Ordinal([0.1, 1 / 3, 2 / 3])
+    assert value_of(thirds, "0.333333333333333") == 1 / 3
+    assert value_of(thirds, 0.666666666666667) == 2 / 3
+    with pytest.raises(CellError, match=r"'0\.33333' is not one of"):
+        value_of(thirds, "0.33333")
+
+
 CODE = Categorical(["1e5", "007", "1.0", "x", "1,234", "2,5"])
 
 

@@ -123,9 +123,18 @@ def test_to_frame_renames_columns_that_a_variable_has() -> None:
     assert frame["value (record)"].tolist() == [2.0]
 
 
+def nested(levels: int) -> dict:
+    note: dict = {}
+    for _ in range(levels - 1):
+        note = {"x": note}
+    return note
+
+
 @pytest.mark.parametrize(
     ("notes", "message"),
     [
+        (nested(33), "notes: expected at most 32 levels, got 33"),
+        (nested(5000), "notes: expected at most 32 levels, got more"),
         ("A1", r"notes: expected a mapping of names to values, got 'A1'"),
         ({1: "x"}, r"notes: expected a mapping of names to values, got \{1: 'x'\}"),
         ({"x": object()}, "cannot be written as JSON"),
@@ -149,6 +158,14 @@ def test_tell_rejects_notes_that_do_not_match_the_points(notes) -> None:
     with pytest.raises(ResultError, match="notes"):
         opt.tell(points, [1.0, 2.0], notes=notes)
     assert opt.observations == []
+
+
+def test_notes_of_many_levels_are_kept(tmp_path) -> None:
+    opt = make(storage=url_of(tmp_path))
+    opt.tell(opt.ask(), 1.0, notes=nested(32))
+    opt.save(tmp_path / "run.json")
+    for again in (Optimizer.open(url_of(tmp_path)), Optimizer.load(tmp_path / "run.json")):
+        assert again.records()[0].notes == nested(32)
 
 
 def test_notes_are_copied() -> None:

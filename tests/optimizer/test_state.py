@@ -166,5 +166,7 @@ def test_a_state_that_was_edited_by_hand_is_refused(change):
     opt = told(MIXED, [1.0, 2.0, 4.0, 3.0])
     with pytest.raises(StateError):
         Optimizer.from_dict({**opt.to_dict(), **change})
-    with pytest.raises(StateError, match="not the whole state"):
+    with pytest.raises(StateError, match="space: expected an entry, found none"):
         Optimizer.from_dict({})
+    with pytest.raises(StateError, match="expected an object, got None"):
+        Optimizer.from_dict(None)

@@ -6,19 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercbo import StateError
+from mercbo import Categorical, Forbid, Model, Space, StateError
+from mercbo.encoding import Encoding
 from mercbo.inference import Fit, Hyper
+from mercbo.kernel import Kernel
 from mercbo.record.events import KINDS, Event, Nowhere, State
+from mercbo.record.fits import fit_schema
 from mercbo.record.history import History
 
-SIZES = np.array([2, 3])
 ROWS = np.array([[0, 2], [1, 1]])
-FIT = Fit((Hyper(np.array([0.1, 1 / 3]), 1.5, 1e-300, -0.25),), 7, 3, "log:0.5")
+SPACE = Space({"a": Categorical([0, 1]), "b": Categorical([0, 1, 2])})
+READ_FIT = fit_schema(Kernel(Encoding(SPACE)), Model())
+FIT = Fit((Hyper(np.array([0.1, 1 / 3]), 1.5, 1e-6, -0.25),), 7, 3, "log:0.3")
 
 
 def there_and_back(event: Event) -> Event:
     text = json.dumps(event.to_dict(), allow_nan=False)
-    return Event.from_dict(event.kind, json.loads(text), SIZES)
+    return Event.from_dict(event.kind, json.loads(text), SPACE.region, READ_FIT)
 
 
 def same(one: Event, other: Event) -> bool:
@@ -59,29 +63,44 @@ def test_every_kind_was_tried():
 
 
 @pytest.mark.parametrize(
-    ("kind", "body"),
+    ("kind", "body", "message"),
     [
-        ("dance", {"rows": [[0, 0]]}),
-        ("ask", {}),
-        ("ask", {"rows": [[0]]}),
-        ("ask", {"rows": [[0, 3]]}),
-        ("ask", {"rows": [[-1, 0]]}),
-        ("ask", {"rows": [[0.5, 0]]}),
-        ("ask", {"rows": [["a", "b"]]}),
-        ("ask", {"rows": [[0, 0], [0]]}),
-        ("ask", {"rows": [[0, 0]], "fit": {"hypers": []}}),
-        ("ask", None),
-        ("tell", {"rows": [[0, 0]]}),
-        ("tell", {"rows": [[0, 0]], "values": [1.0, 2.0]}),
-        ("tell", {"rows": [[0, 0]], "values": ["much"]}),
-        ("tell", {"rows": [[0, 0]], "values": [float("inf")]}),
-        ("tell", {"rows": [[0, 0]], "values": [1.0], "errors": []}),
-        ("tell", {"rows": [[0, 0]], "values": [1.0], "answers": [[0, 3]]}),
+        ("dance", {"rows": [[0, 0]]}, r"kind: expected one of \['ask'.* got 'dance'"),
+        (["ask"], {"rows": [[0, 0]]}, r"kind: expected one of \['ask'.* got \['ask'\]"),
+        ("ask", {}, "rows: expected an entry"),
+        ("ask", {"rows": [[0]]}, "rows: expected some rows of 2 indices"),
+        ("ask", {"rows": [[0, 3]]}, "rows: expected some rows of 2 indices"),
+        ("ask", {"rows": [[0, 0]], "fit": {"hypers": []}}, "fit.*expected an entry"),
+        ("ask", {"rows": [[0, 0]], "fresh": 1}, "fresh: expected true or false, got 1"),
+        ("ask", {"rows": [[0, 0]], "values": [1.0]}, "unknown entry 'values'"),
+        ("ask", None, "expected an object, got None"),
+        ("tell", {"rows": [[0, 0]]}, "values: expected an entry"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0, 2.0]}, "values: expected a list of 1 numbers"),
+        ("tell", {"rows": [[0, 0]], "values": ["much"]}, "values: expected a list of 1 numbers"),
+        ("tell", {"rows": [[0, 0]], "values": [[1.0]]}, "values: expected a list of 1 numbers"),
+        ("tell", {"rows": [[0, 0]], "values": [float("inf")]}, "values: expected a list"),
+        ("tell", {"rows": [[0, 0]], "values": [10**400]}, "values: expected a list"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "errors": []}, "errors: expected a list"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "errors": [-0.5]}, "errors: expected a list"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "answers": [[0, 3]]}, "answers: expected"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "notes": [3]}, r"notes\[0\]: expected an obj"),
+        ("tell", {"rows": [[0, 0]], "values": [1.0], "notes": []}, "notes: expected a list of 1"),
+        ("amend", {"rows": [[0, 0], [0, 1]], "values": [1.0, 2.0]}, "rows: expected 1 rows"),
+        ("cancel", {"rows": [[0, 0]], "fit": None}, "unknown entry 'fit'"),
     ],
 )
-def test_what_is_no_event_of_the_run_is_refused(kind, body):
-    with pytest.raises(StateError, match="not an event of this run"):
-        Event.from_dict(kind, body, SIZES)
+def test_event_of_another_shape_is_refused(kind, body, message):
+    with pytest.raises(StateError, match=message):
+        Event.from_dict(kind, body, SPACE.region, READ_FIT)
+
+
+def test_event_at_a_point_that_breaks_a_constraint_is_refused():
+    space = Space(SPACE.variables, [Forbid({"a": 1, "b": 2})])
+    body = {"rows": [[0, 2], [1, 2]]}
+    for kind, more in (("ask", {}), ("tell", {"values": [1.0, 2.0]})):
+        with pytest.raises(StateError, match="rows: expected points within the constraints, got"):
+            Event.from_dict(kind, {**body, **more}, space.region, READ_FIT)
+    assert len(Event.from_dict("cancel", body, space.region, READ_FIT).rows) == 2
 
 
 def after(*events: Event) -> State:

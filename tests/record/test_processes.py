@@ -36,3 +36,10 @@ def test_a_process_that_ended_is_gone_though_nobody_has_waited_for_it():
 
 def test_of_another_machine_nothing_is_known():
     assert is_gone("some.other.host/1/5") is None
+
+
+@pytest.mark.parametrize(
+    "writer", ["", "text", "a/b", "a/b/c", "host/1/x", "/1/", "host/²/5", "\n/1/1"]
+)
+def test_of_a_writer_that_is_no_process_nothing_is_known(writer):
+    assert is_gone(writer) is None

@@ -63,20 +63,40 @@ def change(tmp_path, statement: str) -> None:
     ("statement", "message"),
     [
         (
-            "UPDATE mercbo_runs SET version = 2",
-            "written by a newer mercbo .store version 2.*update",
+            "UPDATE mercbo_runs SET version = 3",
+            "written by a newer mercbo .store version 3, this one reads up to 2.*update",
         ),
         (
             """UPDATE mercbo_events SET body = replace(body, '"version":', '"version":9')""",
             "written by a newer mercbo",
         ),
         ("DELETE FROM mercbo_events WHERE number = 1", "the log has no beginning"),
-        ("UPDATE mercbo_events SET body = '{' WHERE number = 2", "event 2 is no JSON"),
-        ("UPDATE mercbo_events SET body = '{}' WHERE number = 2", "event 2: not an event of this"),
+        ("UPDATE mercbo_events SET number = number + 1 WHERE number = 2", "event 3 is behind its"),
+        ("DROP TABLE mercbo_events", "no such table: mercbo_events"),
+        ("DROP TABLE mercbo_runs", "holds no run of mercbo$"),
+        ("ALTER TABLE mercbo_events RENAME COLUMN body TO text", "no such column.*body"),
+        ("ALTER TABLE mercbo_runs DROP COLUMN head", "no such column.*head"),
+        ("UPDATE mercbo_events SET body = '{' WHERE number = 2", "event 2: not complete JSON"),
+        (
+            "UPDATE mercbo_events SET body = '{}' WHERE number = 2",
+            "event 2: rows: expected an entry",
+        ),
         ("UPDATE mercbo_events SET kind = 'dance' WHERE number = 2", "event 2.*'dance'"),
         ("UPDATE mercbo_events SET body = '{}' WHERE number = 1", "not a saved mercbo run"),
-        ("UPDATE mercbo_runs SET version = 'one'", "a damaged run; its version is 'one'"),
-        ("UPDATE mercbo_runs SET head = 'x'", "its number of the last event is 'x'"),
+        (
+            "UPDATE mercbo_runs SET version = 'one'",
+            "version: expected a whole number of at least 1, got 'one'",
+        ),
+        ("UPDATE mercbo_runs SET head = 1", "event 2 is behind its end"),
+        ("UPDATE mercbo_events SET writer = x'ff' WHERE number = 2", "event 2: writer: expected"),
+        (
+            "UPDATE mercbo_events SET body = x'ff' WHERE number = 2",
+            "event 2: body: expected a text",
+        ),
+        (
+            "UPDATE mercbo_runs SET head = 'x'",
+            "head: expected a whole number of at least 1, got 'x'",
+        ),
     ],
 )
 def test_a_log_that_cannot_be_understood_is_refused(url, tmp_path, statement, message):
@@ -120,6 +140,15 @@ def test_reader_rejects_a_store_that_was_restored_to_an_earlier_state(url, tmp_p
         opt.ask()
 
 
+@pytest.mark.parametrize("table", ["mercbo_runs", "mercbo_events"])
+def test_further_columns_of_a_table_do_no_harm(url, tmp_path, table):
+    stored(url).ask()
+    change(tmp_path, f"ALTER TABLE {table} ADD COLUMN remark TEXT DEFAULT 'mine'")
+    opt = Optimizer.open(url)
+    opt.tell(opt.pending[0], 1.5)
+    assert Optimizer.open(url).observations == opt.observations
+
+
 def test_a_run_that_vanished_is_said(url, tmp_path):
     opt = stored(url)
     change(tmp_path, "DELETE FROM mercbo_runs")
@@ -141,6 +170,12 @@ def test_a_run_that_vanished_is_said(url, tmp_path):
         ("sqlite:///run.db?run=" + "x" * 201, "not the name of a run"),
         ("sqlite:///run.db?run=a&run=b", "not the name of a run"),
         ("sqlite:///run.db?timeout=soon", "timeout='soon' is not a number of seconds"),
+        ("sqlite://run.db", "names a host; a file of SQLite has three slashes"),
+        ("sqlite://host/run.db", "names a host; a file of SQLite has three slashes"),
+        ("sqlite:///run\ud800.db", "is not a database URL"),
+        ("sqlite:///run%00.db", "is not a database URL"),
+        ("sqlite:///run.db?uri=maybe", "uri=maybe.*not true/false"),
+        ("postgresql://me:secret@host:abc/db", r"me:\*\*\*@host:abc/db' is not a database URL"),
         ("sqlite:///run.db?timeout=-1", "timeout='-1' is not a number of seconds"),
         (
             "postgresql://me:secret@host:port/runs",
@@ -157,9 +192,20 @@ def test_what_is_no_address_is_refused(storage, message, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_no_file_has_is_said(tmp_path):
+    for call in (stored, Optimizer.open):
+        with pytest.raises(StateError, match="cannot be opened"):
+            call(url_of(tmp_path, "x" * 300))
+
+
 def test_a_missing_folder_is_said(tmp_path):
     with pytest.raises(StateError, match="cannot be opened: its folder is missing"):
         stored(url_of(tmp_path / "missing"))
+
+
+def test_a_host_that_cannot_be_is_said():
+    with pytest.raises(StateError, match="label"):
+        Optimizer.open(f"postgresql+psycopg://{'a' * 70}.org/runs")
 
 
 def test_a_server_that_is_not_there_is_said_without_the_password():
