@@ -408,7 +408,7 @@ class Dask(Pool):
         future: Future[Any] = Future()
         self._tasks[future] = task
         future.add_done_callback(partial(_cancel_task, task))
-        task.add_done_callback(partial(_pass_on, future, self._client))
+        self._client.loop.add_callback(_pass_on, future, task)
         return future
 
     def finished(self, seconds: float) -> list[Future[Any]]:
@@ -456,19 +456,21 @@ class Dask(Pool):
 
 
 def _cancel_task(task: Any, future: Future[Any]) -> None:
-    if future.cancelled() and task.status == "pending":
+    if future.cancelled() and task.status == "pending" and task.client.status == "running":
         task.cancel()
 
 
-def _pass_on(future: Future[Any], client: Any, task: Any) -> None:
-    """Pass the outcome of a Dask task on to a future. (Dask's own executor leaves the future
-    unfinished if the result is lost with its worker.)"""
+async def _pass_on(future: Future[Any], task: Any) -> None:
+    """Pass the outcome of a Dask task on to a future, in the event loop of its client. (Dask's own
+    executor leaves the future unfinished if the result is lost with its worker. Callbacks of tasks
+    share one thread, which a closed client would block.)"""
     with suppress(InvalidStateError):  # the future was cancelled meanwhile
         try:
-            result = task.result()
-        except BaseException as error:
+            result = await task.result()
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            running = task.client.status == "running"
             unreachable = task.status == "finished" and isinstance(error, OSError)
-            if isinstance(error, CancelledError) or client.status != "running" or unreachable:
+            if isinstance(error, CancelledError) or not running or unreachable:
                 future.cancel()
             else:
                 future.set_exception(error)
