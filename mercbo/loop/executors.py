@@ -418,10 +418,11 @@ class Dask(Pool):
         return found
 
     def result(self, future: Future[Any]) -> Any:
-        while True:
-            if wait([future], timeout=QUESTIONS_APART).done:
-                return future.result()
-            self._check_client()
+        while not future.done():  # `wait` does not see a task that is cancelled elsewhere
+            wait([future], timeout=QUESTIONS_APART)
+            if not future.done():
+                self._check_client()
+        return future.result()
 
     def begun(self, futures: Collection[Future[Any]]) -> list[Future[Any]]:
         now = time.monotonic()
@@ -432,8 +433,8 @@ class Dask(Pool):
         return [future for future in futures if self._tasks[future].key in running]
 
     def _running(self, tasks: list[str]) -> set[str]:
-        """Those of the tasks that a thread runs. A worker whose compiled code holds the lock of
-        Python does not answer; then those that have a thread as far as the scheduler knows."""
+        """Those of the tasks that a thread runs. A worker does not answer while compiled code
+        holds the GIL; then the tasks that the scheduler has assigned to a free thread."""
         try:
             stacks = self._client.sync(
                 self._client.scheduler.call_stack, keys=tasks, callback_timeout=QUESTIONS_APART

@@ -406,6 +406,15 @@ def test_an_answer_that_breaks_the_pool_is_a_failure_and_its_cause_is_logged(cap
     assert "invalid literal for int() with base 10: 'unreadable'" in caplog.text
 
 
+def test_a_value_outside_target_bounds_is_a_failure():
+    options = {"target_bounds": (None, 3), "catch": ResultError, **QUIET}
+    result = minimize(total, BITS, budget=20, **options)
+    assert len(result.observations) + len(result.failures) == 20
+    assert all(seen.value <= 3 for seen in result.observations)
+    assert result.failures
+    assert all("is outside target_bounds=(-inf, 3)" in each.reason for each in result.failures)
+
+
 # -- time limits -------------------------------------------------------------------------------
 
 
