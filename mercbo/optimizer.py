@@ -272,12 +272,16 @@ class Optimizer(Synchronized):
         return images[history.are(images, without(history.pending, mark(rows)))]
 
     @synchronized
-    def amend(self, point: object, value: object, *, std: object = None) -> None:
+    def amend(
+        self, point: object, value: object, *, std: object = None, notes: object = None
+    ) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure.
 
         `std` is its standard deviation. None keeps the one that was told, where the point had one
-        result; NaN says that none is known.
+        result; NaN says that none is known. `notes` is a mapping that replaces the notes of the
+        result; None keeps them, of several results those of the first.
+
         A point that was told as one of its images, by the symmetries of the space, stands for that
         one; so it does in `forget`, `cancel` and `retry`."""
         row = refusals.one(self.space, point)
@@ -288,10 +292,12 @@ class Optimizer(Synchronized):
             raise PointError("one point was wanted, a list came")
         result = read_values(point, value, 1, bounds=self.target_bounds)
         error = read_errors(point, std, 1)
+        noted = read_notes(point, notes, 1)
 
         def amended() -> Event:
             kept = self._history.error_of(row) if std is None and not np.isnan(result[0]) else None
-            return Event("amend", row, result, error if kept is None else np.array([kept]))
+            errors = error if kept is None else np.array([kept])
+            return Event("amend", row, result, errors, notes=noted)
 
         self._record(amended)
 

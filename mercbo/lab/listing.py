@@ -14,7 +14,6 @@ from mercbo.explaining.explain import Explanation
 from mercbo.lab.markup import cell, number, table
 from mercbo.lab.results import PLACE, Control
 from mercbo.lab.rows import Cell
-from mercbo.lab.sheets import notes_of
 from mercbo.lab.study import Study
 from mercbo.record.observations import Record
 
@@ -61,7 +60,7 @@ class Listed(NamedTuple):
 def listed(study: Study, explained: Explanation | None) -> list[Listed]:
     """Results in the order told, then failures."""
     records = [each for each in study.optimizer.records() if each.state != "pending"]
-    notes = notes_of(study, records)
+    notes = study.notes_of(records)
     left = explained.check.results if explained is not None else ()
     together = zip_longest(records, notes, left, standardized(left))
     return [Listed(i, *each) for i, each in enumerate(together, start=1)]

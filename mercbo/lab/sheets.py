@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mercbo.domain.variables import Point
-from mercbo.lab.notes import Well, beside, design_key
+from mercbo.lab.notes import Well, design_key
 from mercbo.lab.results import CONTROL
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
-from mercbo.record.observations import Record
 from mercbo.record.suggestions import Suggestion
 
 Sheet = tuple[list[str], list[list[Cell]]]
@@ -99,7 +98,7 @@ def pending(study: Study) -> Sheet:
 def whole(study: Study) -> Sheet:
     """A row per result, failure, pending design and control, with all that is known of each."""
     records = study.optimizer.records()
-    notes = notes_of(study, records)
+    notes = study.notes_of(records)
     controls = study.notes.controls()
     all_notes = [*notes, *(each.notes for each in controls)]
     extra = list(dict.fromkeys(name for cells in all_notes for name in cells))
@@ -124,23 +123,6 @@ def whole(study: Study) -> Sheet:
 
 def _result(value: float | None, state: str) -> Cell:
     return "failed" if state == "failed" else value
-
-
-def notes_of(study: Study, records: Sequence[Record]) -> list[dict[str, Cell]]:
-    """The columns of each record: the notes that were told with it or that an earlier version
-    kept; of a pending design its place on a plate."""
-    places = study.places()
-    designs = [design_key(row) for row in study.space.rows([each.point for each in records])]
-    old = study.notes.kept()
-    told = [i for i, each in enumerate(records) if each.state != "pending" and not each.notes]
-    came = beside([(designs[i], records[i].value) for i in told], old) if old else []
-    earlier = dict(zip(told, came, strict=False))
-    return [
-        places.get(design, {})
-        if record.state == "pending"
-        else {**earlier.get(i, {}), **record.notes}
-        for i, (design, record) in enumerate(zip(designs, records, strict=True))
-    ]
 
 
 def _distinct(header: Sequence[str], more: Sequence[str], what: str) -> list[str]:

@@ -14,7 +14,7 @@ from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point, Value
 from mercbo.errors import SettingError, SpaceError, StateError, quoted
 from mercbo.lab.characters import unwritable
-from mercbo.lab.notes import Notes, Well, design_key
+from mercbo.lab.notes import Notes, Well, beside, design_key
 from mercbo.lab.parsing import parse
 from mercbo.lab.plates import Plate
 from mercbo.lab.results import PLATE_COLUMNS, Known, Measured, Options, Reading, compare
@@ -187,11 +187,18 @@ class Study:
         with self.optimizer.transaction():
             reading = compare(parsed, self.known(), options)
             if not reading.problems:
-                for each in reading.good:
-                    point = self.space.points(each.row[np.newaxis])[0]
-                    self.optimizer.amend(point, each.value, std=each.std)
-                self.notes.add_controls(reading.controls, time=utc_now())
+                self._correct(reading)
         return reading
+
+    def _correct(self, reading: Reading) -> None:
+        """Replace results; the columns of a row that the table lacks stay."""
+        records = [each for each in self.optimizer.records() if each.state != "pending"]
+        told = dict(zip(keys(self._rows(records)), self.notes_of(records), strict=True))
+        for each in reading.good:
+            point = self.space.points(each.row[np.newaxis])[0]
+            notes = {**told[each.key], **each.notes}
+            self.optimizer.amend(point, each.value, std=each.std, notes=notes)
+        self.notes.add_controls(reading.controls, time=utc_now())
 
     def known(self) -> Known:
         """What the study has of each design."""
@@ -221,6 +228,22 @@ class Study:
             std = errors if any(error is not None for error in errors) else None
             self.optimizer.tell(points, values, std=std, notes=noted)
         self.notes.add_controls(reading.controls, time=utc_now())
+
+    def notes_of(self, records: Sequence[Record]) -> list[dict[str, Cell]]:
+        """The columns of each record: the notes that were told with it or that an earlier version
+        kept; of a pending design its place on a plate."""
+        places = self.places()
+        designs = [design_key(row) for row in self._rows(records)]
+        old = self.notes.kept()
+        told = [i for i, each in enumerate(records) if each.state != "pending" and not each.notes]
+        came = beside([(designs[i], records[i].value) for i in told], old) if old else []
+        earlier = dict(zip(told, came, strict=False))
+        return [
+            places.get(design, {})
+            if record.state == "pending"
+            else {**earlier.get(i, {}), **record.notes}
+            for i, (design, record) in enumerate(zip(designs, records, strict=True))
+        ]
 
     def _rows(self, described: Sequence[Observation | Record]) -> Rows:
         return self.space.rows([each.point for each in described])
