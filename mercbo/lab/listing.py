@@ -28,16 +28,10 @@ FEWEST, LEAST_SPREAD = 10, 0.5
 
 
 class Listed(NamedTuple):
-    """A result or a failure.
+    """A result or a failure, with its number in the list, from 1, and its other columns.
 
-    number
-        Its place in the list, from 1.
-
-    Notes
-    -----
-        The columns that came with it.
-    left, residual
-        Of a result what the others predict for it, and how many standard deviations it is above.
+    `left` is the leave-one-out prediction of a result, `residual` the difference from it in
+    standard deviations.
     """
 
     number: int

@@ -29,16 +29,14 @@ Marked = dict[bytes, Rows]
 
 
 class Metadata(NamedTuple):
-    """What a record says of a point besides its result.
+    """Batch, time and notes of a point.
 
     batch
         Number of the `ask` that suggested the point, from 1; None if no `ask` did.
     time
         UTC time of the result, or of the `ask` if the point is pending; "" if unknown.
 
-    Notes
-    -----
-        The user's own entries, or None.
+    `notes` holds the user's own entries, or is None.
     """
 
     batch: int | None = None

@@ -8,8 +8,8 @@ everybody who reads it stands in the same place.
 A process writes in a transaction that begins by locking the run (SQLite: BEGIN IMMEDIATE; elsewhere
 the run's row), reads what others wrote, and appends. A transaction takes milliseconds, because the
 model's work is done before it. After a commit the events are on disk. `begin`, `commit` and
-`rollback` are plain calls and no context manager: an interrupt can leave a context manager behind
-that nobody exits, and with it the lock.
+`rollback` are plain calls and no context manager: an interrupt between `__enter__` and the block
+skips `__exit__`, and the lock stays held.
 
 `?run=NAME` at the end of a URL names one of several runs in a database; the default is "main".
 
