@@ -327,10 +327,11 @@ class Optimizer(Synchronized):
 
         >>> opt = Optimizer(Space.binary(3), seed=0)
         >>> with opt.transaction():
-        ...     if not opt.pending:
-        ...         points = opt.ask(2)
+        ...     if not opt.observations:
+        ...         opt.tell({"x0": 0, "x1": 0, "x2": 0}, 1.5)
 
-        Others wait for the end of the block. Keep it short, and evaluate nothing inside.
+        Others wait for the end of the block. Keep it short: an `ask` inside it holds the lock for
+        as long as the model needs.
         """
         with self._lock:
             transaction = Transaction(self)
