@@ -8,8 +8,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from mercbo.arrays import keys
 from mercbo.cli.common import (
     SHOWN,
     AsJson,
@@ -32,6 +34,7 @@ from mercbo.lab.rows import Cell
 from mercbo.lab.sheets import to_fill, why
 from mercbo.lab.study import Study
 from mercbo.lab.tables import check_writable, write_table
+from mercbo.record.processes import this_process
 
 app = typer.Typer()
 
@@ -71,7 +74,7 @@ def ask(
         fixed = assigned(opened.space, *fix) if fix else None
         if out_file is not None:
             check_writable(out_file)
-        before = len(opened.optimizer.pending)
+        before = opened.optimizer._state.number
         with (
             answering(out, when_stopped=lambda: _pending_now(study, before)),
             reserved(out_file, force=force),
@@ -137,7 +140,16 @@ def _taken_back(study: Study, points: list[Point]) -> Iterator[list[Well]]:
 
 
 def _pending_now(study: Path, before: int) -> str:
-    now = len(Study.open(study).optimizer.pending)
-    if now == before:
+    """What an ask that was stopped leaves: the designs that this process asked for since event
+    `before` and that are still pending."""
+    optimizer = Study.open(study).optimizer
+    asked: set[bytes] = set()
+    for entry in optimizer._log.entries(before):
+        if entry.kind == "ask" and entry.by == this_process():
+            asked.update(keys(np.array(entry.body["rows"], dtype=np.int64)))
+    left = asked.intersection(keys(optimizer.space.rows(optimizer.pending)))
+    if not left:
         return "nothing was asked for, the study is as it was"
-    return f"{now - before} designs are pending: `mercbo export --pending` writes them"
+    verb = "is" if len(left) == 1 else "are"
+    designs = counted(len(left), "design")
+    return f"{designs} {verb} pending: `mercbo export --pending` writes the table"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -52,11 +51,14 @@ class Listed(NamedTuple):
 
 
 def listed(study: Study, explained: Explanation | None) -> list[Listed]:
-    """Results in the order told, then failures."""
+    """Results in the order told, then failures; `explained` explains the same results."""
     records = [each for each in study.optimizer.records() if each.state != "pending"]
-    notes = study.notes_of(records)
-    left = explained.check.results if explained is not None else ()
-    together = zip_longest(records, notes, left, standardized(left))
+    results = explained.check.results if explained is not None else ()
+    failures = [None] * sum(each.state == "failed" for each in records)
+    together = zip(
+        records, study.notes_of(records), [*results, *failures],
+        [*standardized(results), *failures], strict=True,
+    )  # fmt: skip
     return [Listed(i, *each) for i, each in enumerate(together, start=1)]
 
 

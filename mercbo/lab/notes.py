@@ -15,20 +15,18 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mercbo.errors import StateError
 from mercbo.lab.results import Control
 from mercbo.lab.rows import Cell
 from mercbo.optimizer import Optimizer
 
-# Seconds to wait for another process that writes.
-PATIENCE = 60
+if TYPE_CHECKING:
+    from mercbo.record.store import Store
+
 TABLES = (
     "CREATE TABLE IF NOT EXISTS mercbo_notes (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS mercbo_wells (plate INTEGER NOT NULL, well TEXT NOT NULL,"
@@ -62,8 +60,7 @@ class Kept(NamedTuple):
 class Notes:
     """The tables of a study file beside its log."""
 
-    def __init__(self, path: Path, optimizer: Optimizer) -> None:
-        self.path = path
+    def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
 
     # -- settings ------------------------------------------------------------------------------
@@ -137,26 +134,28 @@ class Notes:
     def writing(self) -> Iterator[Callable[..., None]]:
         """A function that runs a statement in the transaction of the optimizer, which it joins or
         begins."""
-        from mercbo.record.store import Store  # needs SQLAlchemy
-
-        store = self._optimizer._log
-        assert isinstance(store, Store)
         with self._optimizer.transaction():
+            store = self._store
             for table in TABLES:
                 store.execute(table)
             yield store.execute
 
     def _read(self, table: str, columns: str, rest: str = "", *parameters: Any) -> list[Any]:
-        """Rows of a table; none if the file has no such table."""
-        try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
-                known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
-                if known.fetchone() is None:
-                    return []
-                wanted = f"SELECT {columns} FROM {table} {rest}"
-                return connection.execute(wanted, parameters).fetchall()
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: its notes cannot be read ({error})") from None
+        """Rows of a table; none if the file has no such table. Within a transaction of the
+        optimizer the rows include those that the transaction wrote."""
+        with self._optimizer._lock:  # another thread may have a transaction
+            store = self._store
+            if not store.query("SELECT 1 FROM sqlite_master WHERE name = ?", table):
+                return []
+            return store.query(f"SELECT {columns} FROM {table} {rest}", *parameters)
+
+    @property
+    def _store(self) -> Store:
+        from mercbo.record.store import Store  # needs SQLAlchemy
+
+        store = self._optimizer._log
+        assert isinstance(store, Store)
+        return store
 
 
 def beside(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from mercbo.lab.results import PLATE_COLUMNS, Known, Measured, Options, Reading,
 from mercbo.lab.rows import Cell
 from mercbo.lab.tables import Table, read_back
 from mercbo.optimizer import Optimizer
-from mercbo.record.events import utc_now
+from mercbo.record.events import Nowhere, utc_now
 from mercbo.record.observations import Observation, Record
 from mercbo.space import Space
 
@@ -149,6 +150,13 @@ class Study:
     def target(self) -> str:
         """The name of the column of results."""
         return str(self.notes.get("target", TARGET))
+
+    def snapshot(self) -> Study:
+        """The study with the run as it is now; no process changes this copy of the run."""
+        frozen = copy(self.optimizer)
+        frozen._catch_up()
+        frozen._log, frozen._transaction = Nowhere(), None
+        return replace(self, optimizer=frozen)
 
     def ranked(self) -> list[Design]:
         """The designs with a result, best first: by the mean, which a lucky replicate moves less
@@ -287,7 +295,7 @@ class Study:
         claim(file)
         try:
             optimizer = Optimizer(space, storage=url_of(file), **settings)
-            notes = Notes(file, optimizer)
+            notes = Notes(optimizer)
             notes.set(target=target, title=title)
         except BaseException:
             discard(file)
@@ -307,4 +315,4 @@ class Study:
         if begins != SQLITE:
             raise StateError(f"{file}: not a study; a study is a file made by `mercbo init`")
         optimizer = Optimizer.open(url_of(file))
-        return cls(file, optimizer, Notes(file, optimizer))
+        return cls(file, optimizer, Notes(optimizer))

@@ -343,6 +343,15 @@ class Store:
             self._writer.exec_driver_sql(statement, parameters)
             self._is_whole = True
 
+    def query(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Return rows of another table, within the transaction if there is one."""
+        engine = self._connected()
+        with self._speaking():
+            if self._writer is not None:
+                return [tuple(row) for row in self._writer.exec_driver_sql(statement, parameters)]
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.exec_driver_sql(statement, parameters)]
+
     def commit(self) -> None:
         """Make the events since `begin` durable and release the write lock."""
         assert self._writer is not None

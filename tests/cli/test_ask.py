@@ -91,6 +91,32 @@ def test_an_interrupted_ask_says_where_it_leaves_the_study(
     monkeypatch.undo()
 
 
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [(0, "nothing was asked for"), (1, "1 design is pending"), (2, "2 designs are pending")],
+)
+def test_an_interrupted_ask_counts_its_own_designs(
+    made, count: int, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process asks for three designs, and cancels two that were pending before."""
+    ask = Optimizer.ask
+    before = made("ask", "s.db", "-k", 2, "--json").json["points"]
+
+    def interrupted(own: Optimizer, *_: object, **__: object) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("mercbo.record.store.this_process", lambda: "elsewhere/1/1")
+            other = Optimizer.open("sqlite:///s.db")
+            ask(other, 3)
+            other.cancel(before)
+        if count:
+            ask(own, count)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Optimizer, "ask", interrupted)
+        assert f"stopped; {left}" in made("ask", "s.db", "-k", 2, code=130).stderr
+
+
 AWKWARD = ["\\[/x]", "[/x]", "[bold]b[/bold]", "a\\", "[link=x]", "\\", "x]"]
 
 
