@@ -22,8 +22,8 @@ from mercbo.cli.common import (
     StudyPath,
     Unshown,
     answering,
+    check_free,
     counted,
-    reserved,
 )
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
@@ -74,11 +74,9 @@ def ask(
         fixed = assigned(opened.space, *fix) if fix else None
         if out_file is not None:
             check_writable(out_file)
+            check_free(out_file, force=force)
         before = opened.optimizer._state.number
-        with (
-            answering(out, when_stopped=lambda: _pending_now(study, before)),
-            reserved(out_file, force=force),
-        ):
+        with answering(out, when_stopped=lambda: _pending_now(study, before)):
             with out.working(f"choosing {count} designs"):
                 points = opened.optimizer.ask(count, fixed=fixed)
             with _taken_back(opened, points) as wells:
@@ -89,7 +87,10 @@ def ask(
                 for each in cells:
                     del each[opened.target]
                 if out_file is not None:
-                    write_table(out_file, header, rows)
+                    # one process at a time, so that none writes over the designs of another
+                    with opened.optimizer.transaction():
+                        check_free(out_file, force=force)
+                        write_table(out_file, header, rows)
                 else:
                     _show(out, study, points, cells)
     if out_file is not None:

@@ -22,6 +22,10 @@ from mercbo.space import Space
 PLACE = ("plate", "well")
 # Columns of the tables that a study writes, which are neither variables nor results.
 PLATE_COLUMNS = (*PLACE, "design")
+# Columns of an export that are neither variables, results nor notes, and the suffix of their names
+# and of those of notes if a name is taken.
+RECORDED = ("std", "state", "batch", "time")
+STUDY, OWN = "study", "own"
 CONTROL = "control"
 # What an export calls its rows.
 STATES = ("evaluated", "failed", "pending", CONTROL)

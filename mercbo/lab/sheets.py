@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from mercbo.domain.variables import Point
 from mercbo.lab.notes import Well, design_key
-from mercbo.lab.results import CONTROL
+from mercbo.lab.results import CONTROL, OWN, RECORDED, STUDY
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
-from mercbo.record.suggestions import Suggestion
+from mercbo.record.frames import free_name
+from mercbo.record.suggestions import MODEL, Suggestion
 
 Sheet = tuple[list[str], list[list[Cell]]]
-# Columns of an export that are neither variables, results nor notes.
-RECORDED = ("std", "state", "batch", "time")
 
 
 def to_fill(
@@ -52,7 +51,6 @@ def to_fill(
 def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]]:
     """Columns that say why each design was suggested, as far as they are known; a name that is
     taken gets " (model)"."""
-    taken = {*study.space.names, study.target}
     listed = [
         {
             "source": each.source,
@@ -63,9 +61,12 @@ def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]
         }
         for each in suggestions
     ]
+    taken = [*study.space.names, study.target]
+    names: dict[str, str] = {}
+    for name in listed[0] if listed else ():
+        names[name] = free_name([*taken, *names.values()], name, MODEL)
     return [
-        {f"{n} (model)" if n in taken else n: cell for n, cell in cells.items() if cell is not None}
-        for cells in listed
+        {names[name]: cell for name, cell in cells.items() if cell is not None} for cells in listed
     ]
 
 
@@ -117,20 +118,17 @@ def whole(study: Study) -> Sheet:
         ]
         for each in controls
     ]  # fmt: skip
-    header = _distinct([*study.space.names, study.target], RECORDED, "study")
-    return _distinct(header, extra, "own"), rows
+    header = _with_columns([*study.space.names, study.target], RECORDED, STUDY)
+    return _with_columns(header, extra, OWN), rows
 
 
 def _result(value: float | None, state: str) -> Cell:
     return "failed" if state == "failed" else value
 
 
-def _distinct(header: Sequence[str], more: Sequence[str], what: str) -> list[str]:
-    """A header with more columns; one whose name is taken gets `what` behind its name, since a
-    table with two columns of a name could not be read again."""
+def _with_columns(header: Sequence[str], more: Sequence[str], suffix: str) -> list[str]:
+    """A header with more columns; no two have one name, so that the table can be read again."""
     names = list(header)
     for name in more:
-        while name in names:
-            name += f" ({what})"
-        names.append(name)
+        names.append(free_name(names, name, suffix))
     return names
