@@ -87,6 +87,7 @@ def init(
             told = 0
         else:
             assert past is not None
+            check_new(study)
             written = write_space or study.with_suffix(".space.yaml")
             made, told = _from_table(out, study, past, written, ignore, settings)
         count = made.space.size
@@ -133,7 +134,6 @@ def _was_it_made(study: Path) -> str:
 def _from_table(
     out: Output, study: Path, past: Path, written: Path, ignore: str, settings: dict[str, Any]
 ) -> tuple[Study, int]:
-    check_new(study)
     if written.absolute() == study.absolute():
         raise MercboError(f"--write-space {written}: that is the study; name another file")
     check_free(

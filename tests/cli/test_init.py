@@ -34,6 +34,8 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     run("init", "t.db", "--space", "s.space.yaml", "--target", "yield", "--maximize")
     assert "8 results stored" in run("import", "t.db", "past.csv").stdout
     assert Study.open("t.db").space == study.space
+    begin = ["--from", "past.csv", "--target", "yield", "--maximize"]
+    assert "exists already" in run("init", ".", *begin, code=1).stderr
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
 
 
