@@ -141,8 +141,8 @@ def _taken_back(study: Study, points: list[Point]) -> Iterator[list[Well]]:
 
 
 def _pending_now(study: Path, before: int) -> str:
-    """What an ask that was stopped leaves: the designs that this process asked for since event
-    `before` and that are still pending."""
+    """Return how many designs an interrupted ask leaves pending: designs that this process asked
+    for after event `before`."""
     optimizer = Study.open(study).optimizer
     asked: set[bytes] = set()
     for entry in optimizer._log.entries(before):
