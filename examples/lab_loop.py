@@ -88,7 +88,9 @@ class Laboratory:
         rows: Rows = []
         for line in read_table(plate).lines:
             row: dict[str, object] = dict(line.cells)
-            if row["design"] != "control":
+            if row["design"] == "control":
+                row["yield"] = 0.4
+            else:
                 values = [self.variable(name, row[name]) for name in self.space.names]
                 result = reaction.measured(
                     dict(zip(self.space.names, values, strict=True)), rng=self.rng
@@ -130,7 +132,10 @@ def loop(out: Transcript, seed: int) -> None:
         "command is the real one, and the reaction is made up. The space, with its rules:"
     )
     out.say(f"```yaml\n{reaction.SPACE}```")
-    out.run(f"mercbo init study.db --space space.yaml --maximize --target yield --seed {seed}")
+    out.run(
+        "mercbo init study.db --space space.yaml --maximize --target yield --between 0,100 "
+        f"--seed {seed}"
+    )
 
     out.say("## The first plate, and two mistakes")
     out.run("mercbo ask study.db -k 24 --plate 48 --controls A1,F8 --out plate1.csv")

@@ -1,8 +1,8 @@
 """The command line, `mercbo ...`: each module holds a group of its commands.
 
-`init.py`, `ask.py` and `tell.py` have those that a study grows by, `corrections.py` those that
-correct or cancel, `show.py` those that look at one, `demo.py` a whole loop on a made-up reaction,
-`bench.py` the measurements; `common.py` has what they share.
+`init.py`, `ask.py` and `tell.py` add to a study, `corrections.py` corrects results and cancels
+designs, `show.py` displays a study, `demo.py` plays a made-up reaction, and `bench.py` runs
+benchmarks. `common.py` has the shared parts.
 """
 
 from __future__ import annotations

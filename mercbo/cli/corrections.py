@@ -146,7 +146,7 @@ class Listed(NamedTuple):
 
 
 def _wanted(out: Output, study: Study, which: list[str]) -> list[int | Listed]:
-    """What the arguments name: numbers of pending designs, or designs of a table."""
+    """Read the arguments: numbers of pending designs, or designs of a table."""
     wanted: list[int | Listed] = []
     for text in which:
         numbers = NUMBERS.fullmatch(text)

@@ -94,8 +94,9 @@ def init(
         names = list(made.space.names)
         out.give({"study": str(study), "variables": names, "points": count, "told": told})
         out.say(
-            f"{study}: {len(names)} variables, {count:,} combinations, "
-            f"{len(made.space.constraints)} constraints, to {made.optimizer.direction} {target!r}"
+            f"{study}: {counted(len(names), 'variable')}, {counted(count, 'combination')}, "
+            f"{counted(len(made.space.constraints), 'constraint')}, "
+            f"to {made.optimizer.direction} {target!r}"
         )
         left = made.space.feasible.left(made.optimizer._history.seen(repeats=False), USUAL)
         if left > 0:
@@ -165,7 +166,7 @@ def _from_table(
 
 
 def _became(column: Column) -> str:
-    """What a column of past results was taken for."""
+    """Say which variable a column of past results became, or why none."""
     if column.variable is None:
         return f"{column.name}: left out, it {column.remark}"
     differ = ", another in every row: is it a variable?" if column.all_differ else ""

@@ -87,7 +87,7 @@ def result_of(
 
 
 def is_formula(cell: Cell) -> bool:
-    """Whether a cell holds a formula in place of its value."""
+    """Return True if a cell holds a formula instead of a value."""
     return isinstance(cell, str) and cell.startswith(("=", "@"))
 
 
@@ -98,7 +98,7 @@ CALCULATE = (
 
 
 def _advice(cell: Cell) -> str:
-    """What is wrong with a result that is no number, and what to write instead."""
+    """Say why a result is no number, and what to write instead."""
     text = str(cell).strip().lower()
     if is_formula(cell):
         return CALCULATE

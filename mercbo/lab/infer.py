@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+from mercbo.acquisition import BACKEND, ENUMERATION, LOCAL, RANDOM
+from mercbo.asking.choice import DESIGN, RETRY
 from mercbo.domain.variables import (
     MAX_VALUES,
     Binary,
@@ -22,11 +24,14 @@ from mercbo.domain.variables import (
 )
 from mercbo.errors import SpaceError, hint
 from mercbo.lab.cells import CellError, is_empty, number_of
-from mercbo.lab.results import CONTROL, PLATE_COLUMNS
+from mercbo.lab.parsing import is_export
+from mercbo.lab.results import CONTROL, PLATE_COLUMNS, RECORDED, SUGGESTED
 from mercbo.lab.rows import Cell
 from mercbo.lab.tables import Table
 from mercbo.space import Space
 
+# Sources of designs in a table of `mercbo ask`.
+SOURCES = (DESIGN, RETRY, BACKEND, ENUMERATION, LOCAL, RANDOM)
 # More different numbers than this are rather a measurement or a continuous setting.
 MANY = 24
 # A column of texts that differ in at least this share of the rows is a label.
@@ -56,7 +61,7 @@ def inferred(table: Table, target: str, *, ignore: tuple[str, ...] = ()) -> list
     for name in ignore:
         if name not in header:
             raise SpaceError(f"{table.name}: no column is named {name!r}{hint(name, header)}")
-    skipped = {target, "std", *PLATE_COLUMNS, *ignore}
+    skipped = {target, "std", *PLATE_COLUMNS, *ignore, *_written_by_mercbo(table)}
     rows = [
         line.cells for line in table.lines if str(line.cells.get("design") or "").lower() != CONTROL
     ]
@@ -71,6 +76,18 @@ def inferred(table: Table, target: str, *, ignore: tuple[str, ...] = ()) -> list
             f"{table.name}: no column can be a variable: {why or f'there is none but {target!r}'}"
         )
     return columns
+
+
+def _written_by_mercbo(table: Table) -> set[str]:
+    """Columns of an export or of a table of `mercbo ask` that are no variables.
+
+    The names alone do not tell: a variable may be called "time" or "source".
+    """
+    found = set(RECORDED) if is_export(table) else set()
+    sources = {line.cells.get("source") for line in table.lines} - {None, ""}
+    if sources and sources <= set(SOURCES):
+        found |= set(SUGGESTED)
+    return found
 
 
 def space_from(columns: list[Column]) -> Space:

@@ -161,22 +161,24 @@ class Notes:
 def beside(
     results: Sequence[tuple[str, float | None]], kept: Iterable[Kept]
 ) -> list[dict[str, Cell]]:
-    """For each of a study's results (design and value, in the order told) the columns that came
-    with it; where none came with its value, since it was corrected, those of its design that
-    belong to no other result."""
+    """Return the columns of each result. Results are pairs of design and value in the order told.
+
+    A corrected result has no columns of its value. It gets the columns of its design that belong to
+    no other result.
+    """
     own: dict[tuple[str, float | None], deque[dict[str, Cell]]] = defaultdict(deque)
     for each in kept:
         own[each.design, each.value].append(each.cells)
     left = Counter(results)
     others: dict[str, dict[str, Cell]] = defaultdict(dict)
     for (design, value), cells in own.items():
-        # of equal results the last are there still, where some were forgotten
+        # if some of several equal results were forgotten, the last ones remain
         while len(cells) > left[design, value]:
             others[design].update(cells.popleft())
     found: list[dict[str, Cell]] = []
     for result in results:
         left[result] -= 1
-        # of equal results the last came with columns, where some did not
+        # if some of several equal results have columns, the last ones do
         found.append(
             own[result].popleft() if len(own[result]) > left[result] else others[result[0]]
         )

@@ -47,7 +47,7 @@ ADVISED = 200
 
 
 def parse(table: Table, space: Space, options: Options) -> Parsed:
-    """What the rows of a table say, without looking at a study."""
+    """Read all rows of a table, without looking at a study."""
     check_variables(table, space)
     _check_target(table, space, options.target)
     designs, fields = Designs(table, space), _Fields(table, space, options)
@@ -92,7 +92,7 @@ class _Fields:
         own = [*space.names, options.target, options.std, "design"]
         # names of notes, by column
         self.columns = {name: name for name in table.header if name and name not in own}
-        if _is_export(table):
+        if is_export(table):
             self.columns = _notes_of_export(self.columns, [*space.names, options.target])
         self.problems: list[Problem] = []
         self.wrong: set[int] = set()
@@ -157,8 +157,8 @@ def _number_or_text(cell: Cell) -> Cell:
     return int(cell) if isinstance(cell, str) and cell.isdecimal() and len(cell) < 10 else cell
 
 
-def _is_export(table: Table) -> bool:
-    """Whether `mercbo export` wrote the column "state"."""
+def is_export(table: Table) -> bool:
+    """Return True if `mercbo export` wrote the column "state"."""
     return all(line.cells.get("state") in STATES for line in table.lines)
 
 
@@ -284,10 +284,10 @@ def _check_target(table: Table, space: Space, target: str) -> None:
 
 
 class ControlRows:
-    """Which rows of a table have no design: those marked so, or without a value of any variable.
+    """The rows of a table that are controls: marked as control, or without any value.
 
-    If a design of empty cells is one of the space, the number in the column of designs tells them
-    apart; a table without that column, such as an export, marks its controls.
+    In some spaces a row of empty cells is a design. There a row is a control if its cell in the
+    column "design" is empty too.
     """
 
     def __init__(self, space: Space) -> None:
@@ -304,7 +304,7 @@ class ControlRows:
 
     @cached_property
     def _may_be_empty(self) -> bool:
-        """Whether a row of empty cells is a design."""
+        """Return True if a row of empty cells is a design."""
         variables = self.space.variables
         try:
             self.space.feasible_rows([{name: value_of(v, "") for name, v in variables.items()}])

@@ -1,6 +1,6 @@
-"""Results of a table against a study: `compare` says which of them the study lacks.
+"""Comparison of a table with a study: `compare` finds the results that the study lacks.
 
-`parsing.py` reads the table. `compare` is quick and stores nothing, so that it can run within the
+`parsing.py` reads the table. `compare` is quick and stores nothing, so it can run within the
 transaction that stores the results.
 """
 
@@ -27,29 +27,35 @@ PLATE_COLUMNS = (*PLACE, "design")
 RECORDED = ("std", "state", "batch", "time")
 STUDY, OWN = "study", "own"
 CONTROL = "control"
-# What an export calls its rows.
+# Columns of `mercbo ask` on the model's choice of a design.
+SUGGESTED = ("source", "acquisition", "acquisition value", "predicted", "predicted std")
+# Columns of an export that are neither variables, results nor notes.
+RECORDED = ("std", "state", "batch", "time")
+# States of the rows of an export.
 STATES = ("evaluated", "failed", "pending", CONTROL)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a table is read.
+    """Options for reading a table.
 
+    Attributes
+    ----------
     target, std
-        The columns of results and, if there is one, of their standard deviations.
+        Names of the columns of results and of their standard deviations.
     bounds
-        The lowest and the highest result that is possible.
+        Lowest and highest possible result.
     new
-        Whether designs that nobody asked for are accepted.
+        Accept designs that nobody asked for.
     replicates
-        Whether a design may come again, with another result.
+        Accept another result of the same design.
     again
-        Whether a result that the study has already is one more; otherwise it is passed over, so
-        that a table may be given twice. A failure never is one more.
+        Store a result again that the study has already. By default such a row is skipped, and the
+        same table can be given twice. Failures are never stored twice.
     empty
-        "skip": a row without a result has none yet. "failed": it failed.
+        Meaning of a row without a result: "skip" (no result yet) or "failed".
     correct
-        Whether the results replace those told.
+        Replace the stored results by those of the table.
     """
 
     target: str
@@ -64,7 +70,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a row, and where."""
+    """A problem with a row, and its place in the table."""
 
     line: int
     where: str
@@ -105,7 +111,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What the rows of a table say."""
+    """The content of a table of results."""
 
     name: str
     space: Space
@@ -118,7 +124,7 @@ class Parsed:
     idle_controls: tuple[int, ...] = ()
     # designs of rows with a problem, by line
     spoiled: tuple[tuple[int, bytes], ...] = ()
-    # what was understood although it is not what a value is called
+    # cells that were taken for a value of another spelling
     remarks: tuple[str, ...] = ()
 
 
@@ -132,7 +138,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Known:
-    """What a study knows already, by the key of the design."""
+    """The content of a study, by the key of the design."""
 
     told: dict[bytes, list[Measured]] = field(default_factory=dict)
     pending: dict[bytes, Rows] = field(default_factory=dict)
@@ -145,7 +151,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a table says that a study lacks, and why the other rows are left out."""
+    """The rows of a table that a study lacks, and the reasons to leave out the others."""
 
     good: tuple[Result, ...]
     controls: tuple[Control, ...]
@@ -162,7 +168,7 @@ class Reading:
 
 
 def compare(parsed: Parsed, known: Known, options: Options) -> Reading:
-    """What a table says that a study lacks."""
+    """Find the results and controls of a table that a study lacks."""
     good: list[Result] = []
     problems: list[Problem] = []
     again: list[int] = []
@@ -195,7 +201,7 @@ def compare(parsed: Parsed, known: Known, options: Options) -> Reading:
 
 
 def _is_told(left: list[Measured], result: Result, options: Options) -> bool:
-    """Whether a result is one of those that the study has of its design."""
+    """Return True if the study has this result of the design."""
     if options.again and result.value is not None:
         return False
     at = next((i for i, told in enumerate(left) if _same_result(result, told, options)), None)
@@ -217,7 +223,7 @@ def _same_result(result: Result | Control, told: Measured | Control, options: Op
 def _refused(
     result: Result, space: Space, known: Known, first: dict[bytes, int], options: Options
 ) -> str | None:
-    """What speaks against a result; None if nothing does."""
+    """Return the problem with a result, None if there is none."""
     found, told = result.key, known.told.get(result.key, [])
     if options.correct:
         return _uncorrectable(result, told, first)
@@ -249,7 +255,7 @@ def _uncorrectable(result: Result, told: list[Measured], first: dict[bytes, int]
 
 
 def _works_now(told: list[Measured], result: Result) -> bool:
-    """Whether a design that failed has a result at last: there is nothing to choose between."""
+    """Return True for a result of a design that has failed: the result replaces the failure."""
     return [each.value for each in told] == [None] and result.value is not None
 
 
@@ -275,8 +281,8 @@ def _closest(row: Rows, space: Space, known: Known) -> str:
 
 
 def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], list[int]]:
-    """Without the failures of designs that have a result, in the study or in the table, and the
-    lines of these; one that is pending is told all the same, so that it is pending no more."""
+    """Remove failures of designs that have a result in the study or in the table; also return the
+    lines removed. A pending design keeps its failure, which ends the waiting."""
     worked = {result.key for result in good if result.value is not None}
     for design, told in known.told.items():
         if any(each.value is not None for each in told) and design not in known.pending:
@@ -286,7 +292,7 @@ def _without_outdone(good: list[Result], known: Known) -> tuple[list[Result], li
 
 
 def _without_repeated(good: list[Result]) -> tuple[list[Result], list[int]]:
-    """Without all but the first failure of each design, and the lines of the others."""
+    """Remove all failures of a design but the first; also return the lines removed."""
     first: dict[bytes, int] = {}
     for result in good:
         if result.value is None:
@@ -303,8 +309,8 @@ def _without(good: list[Result], lines: list[int]) -> list[Result]:
 def _new_controls(
     parsed: Parsed, known: Known, options: Options
 ) -> tuple[list[Control], list[Problem], list[int]]:
-    """The controls that a study lacks, those that it has with another result, and the lines of
-    those that it has."""
+    """Return the new controls, the conflicts with stored controls, and the lines of controls that
+    are stored already."""
     placed = {each.place: each for each in known.controls if each.place}
     others = Counter(_content(each) for each in known.controls if not each.place)
     first: dict[tuple[str, str], int] = {}

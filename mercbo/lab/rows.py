@@ -1,4 +1,4 @@
-"""What tables of text and workbooks share: cells, numbered rows, and their error."""
+"""Types that tables of text and workbooks share: cells, numbered rows, and their error."""
 
 from __future__ import annotations
 

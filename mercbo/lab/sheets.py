@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mercbo.domain.variables import Point
 from mercbo.lab.notes import Well, design_key
-from mercbo.lab.results import CONTROL, OWN, RECORDED, STUDY
+from mercbo.lab.results import CONTROL, OWN, RECORDED, STUDY, SUGGESTED
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
 from mercbo.record.frames import free_name
@@ -51,19 +51,13 @@ def to_fill(
 def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]]:
     """Columns that say why each design was suggested, as far as they are known; a name that is
     taken gets " (model)"."""
-    listed = [
-        {
-            "source": each.source,
-            "acquisition": each.acquisition,
-            "acquisition value": _rounded(each.value),
-            "predicted": _rounded(each.mean),
-            "predicted std": _rounded(each.std),
-        }
-        for each in suggestions
-    ]
+    listed: list[dict[str, Cell]] = []
+    for each in suggestions:
+        numbers = map(_rounded, (each.value, each.mean, each.std))
+        listed.append(dict(zip(SUGGESTED, (each.source, each.acquisition, *numbers), strict=True)))
     taken = [*study.space.names, study.target]
     names: dict[str, str] = {}
-    for name in listed[0] if listed else ():
+    for name in SUGGESTED:
         names[name] = free_name([*taken, *names.values()], name, MODEL)
     return [
         {names[name]: cell for name, cell in cells.items() if cell is not None} for cells in listed

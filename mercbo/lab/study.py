@@ -130,7 +130,7 @@ class Design(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """What follows the mean in a text: the number of results, if there are several."""
+        """Text to follow the mean: the number of results, if there are several."""
         return f" (the mean of {len(self.results)} results)" if len(self.results) > 1 else ""
 
 
@@ -209,7 +209,7 @@ class Study:
         self.notes.add_controls(reading.controls, time=utc_now())
 
     def known(self) -> Known:
-        """What the study has of each design."""
+        """The content of the study, for `compare`."""
         records = self.optimizer.records()
         known = Known(controls=tuple(self.notes.controls()))
         rows = self._rows(records)

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from support.studies import past
+from support.studies import filled, past
 
 from mercbo.lab.study import Study
 
@@ -37,6 +37,30 @@ def test_from_past_results(run, tmp_path: Path) -> None:
     begin = ["--from", "past.csv", "--target", "yield", "--maximize"]
     assert "exists already" in run("init", ".", *begin, code=1).stderr
     assert "one of --space and --from" in run("init", "u.db", code=1).stderr
+
+
+def test_tables_of_a_study_give_its_variables_back(made) -> None:
+    """A table of `ask` and an export have columns that are no variables."""
+    for number in range(3):
+        made("ask", "s.db", "--plate", 6, "--controls", 1, "--out", f"p{number}.csv")
+        filled(f"p{number}.csv", f"r{number}.csv", lambda rows: rows[0].__setitem__(-1, 3))
+        made("tell", "s.db", f"r{number}.csv")
+    made("export", "s.db", "all.csv")
+    names = Study.open("s.db").space.names
+    for table in ("all.csv", "r2.csv"):
+        name = Path(table).with_suffix(".db")
+        made("init", name, "--from", table, "--target", "yield", "--maximize")
+        assert set(Study.open(name).space.names) <= set(names)
+    assert Study.open("all.db").space.names == names
+    assert len(Study.open("all.db").optimizer.observations) == 15
+    assert len(Study.open("all.db").notes.controls()) == 3
+
+
+def test_columns_with_names_of_mercbo_may_be_variables(run) -> None:
+    rows = ["1,Aldrich,a,5", "2,Fluka,b,6", "2,Aldrich,b,7", "1,Fluka,a,7"]
+    table = past(*rows, header="time,source,state,yield")
+    run("init", "s.db", "--from", table, "--target", "yield", "--maximize", "--ignore", "state")
+    assert Study.open("s.db").space.names == ("time", "source")
 
 
 def test_a_direction_must_be_given(run) -> None:
