@@ -17,7 +17,7 @@ import json
 import math
 import sqlite3
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,13 @@ from mercbo.errors import StateError
 from mercbo.lab.results import Control
 from mercbo.lab.rows import Cell
 from mercbo.optimizer import Optimizer
+from mercbo.record.schema import Schema, flat, number, optional, record, text, whole, written
+from mercbo.record.snapshot import named
 
+# The cells of the tables, whose types SQLite does not enforce.
+TEXT, NUMBER, CELLS = text(), written(optional(number())), written(flat)
+WELL = {"plate": whole(), "well": TEXT, "design": optional(TEXT)}
+CONTROL = {"value": NUMBER, "std": NUMBER, "cells": CELLS, "time": TEXT}
 # Seconds to wait for another process that writes.
 PATIENCE = 60
 TABLES = (
@@ -74,14 +80,14 @@ class Notes:
                 write("INSERT OR REPLACE INTO mercbo_notes VALUES (?, ?)", name, json.dumps(value))
 
     def get(self, name: str, default: Any = None) -> Any:
-        found = self._read("mercbo_notes", "value", "WHERE name = ?", name)
-        return json.loads(found[0][0]) if found else default
+        found = self._read("mercbo_notes", {"value": written(TEXT)}, "WHERE name = ?", name)
+        return found[0]["value"] if found else default
 
     # -- wells ---------------------------------------------------------------------------------
 
     def wells(self) -> list[Well]:
         """All wells, plate by plate, in the order of the plates."""
-        return [Well(*row) for row in self._read("mercbo_wells", "plate, well, design", IN_ORDER)]
+        return [Well(**row) for row in self._read("mercbo_wells", WELL, IN_ORDER)]
 
     def add_wells(self, wells: Iterable[Well]) -> list[Well]:
         """Store plates numbered from 1 behind those that there are; return them as numbered."""
@@ -101,11 +107,8 @@ class Notes:
 
     def controls(self) -> list[Control]:
         """All results of controls, in the order told."""
-        rows = self._read("mercbo_controls", "value, std, cells, time", "ORDER BY number")
-        return [
-            Control(json.loads(value), json.loads(std), json.loads(cells), time=time)
-            for value, std, cells, time in rows
-        ]
+        rows = self._read("mercbo_controls", CONTROL, "ORDER BY number")
+        return [Control(row["value"], row["std"], row["cells"], time=row["time"]) for row in rows]
 
     def add_controls(self, controls: Iterable[Control], *, time: str) -> None:
         """Store results of controls; a control with a plate and a well takes the place of the one
@@ -124,12 +127,10 @@ class Notes:
 
     def kept(self) -> list[Kept]:
         """The columns beside results that earlier versions stored, in that order."""
-        old = self._read("mercbo_columns", "design, cells")
-        rows = self._read("mercbo_cells", "design, value, cells", "ORDER BY number")
-        return [
-            *(Kept(design, math.nan, json.loads(cells)) for design, cells in old),
-            *(Kept(design, json.loads(value), json.loads(cells)) for design, value, cells in rows),
-        ]
+        design = {"design": TEXT, "cells": CELLS}
+        old = self._read("mercbo_columns", design)
+        rows = self._read("mercbo_cells", {**design, "value": NUMBER}, "ORDER BY number")
+        return [*(Kept(value=math.nan, **row) for row in old), *(Kept(**row) for row in rows)]
 
     # -- the file ------------------------------------------------------------------------------
 
@@ -146,17 +147,22 @@ class Notes:
                 store.execute(table)
             yield store.execute
 
-    def _read(self, table: str, columns: str, rest: str = "", *parameters: Any) -> list[Any]:
-        """Rows of a table; none if the file has no such table."""
+    def _read(
+        self, table: str, columns: Mapping[str, Schema[Any]], rest: str = "", *parameters: Any
+    ) -> list[dict[str, Any]]:
+        """Rows of a table, checked; none if the file has no such table."""
         try:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
                 known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
                 if known.fetchone() is None:
                     return []
-                wanted = f"SELECT {columns} FROM {table} {rest}"
-                return connection.execute(wanted, parameters).fetchall()
+                wanted = f"SELECT {', '.join(columns)} FROM {table} {rest}"
+                found = connection.execute(wanted, parameters).fetchall()
         except sqlite3.Error as error:
             raise StateError(f"{self.path}: its notes cannot be read ({error})") from None
+        with named(self.path):
+            row = record(columns)
+            return [row(dict(zip(columns, values, strict=True)), table) for values in found]
 
 
 def beside(

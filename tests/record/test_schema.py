@@ -148,7 +148,7 @@ def test_json_is_parsed(written):
 
 
 @pytest.mark.parametrize(
-    ("written", "message"),
+    ("json", "message"),
     [
         ('{"a": 1', "not complete JSON, it may be cut short"),
         ("", "not complete JSON"),
@@ -163,9 +163,9 @@ def test_json_is_parsed(written):
         (7, "expected JSON text, got 7"),
     ],
 )
-def test_what_is_not_json_of_mercbo_is_refused(written, message):
+def test_what_is_not_json_of_mercbo_is_refused(json, message):
     with pytest.raises(StateError, match=message):
-        parsed(written)
+        parsed(json)
 
 
 def test_an_integer_of_too_many_digits_is_not_printed():
