@@ -315,4 +315,6 @@ class Study:
         if begins != SQLITE:
             raise StateError(f"{file}: not a study; a study is a file made by `mercbo init`")
         optimizer = Optimizer.open(url_of(file))
-        return cls(file, optimizer, Notes(optimizer))
+        notes = Notes(optimizer)
+        notes.get("target")  # refuse damaged settings before a command writes
+        return cls(file, optimizer, notes)
