@@ -41,8 +41,8 @@ class Model:
     order
         Highest order of the Mercer features in a draw. 2 makes every draw a quadratic function
         of bits, which the backends minimise; with orders above 2 and without `terms` a draw is
-        minimised by local search and has no `bqm`. An order above the number of variables (bits, if
-        binary-encoded) means that number.
+        minimised by local search and has no `bqm`. An order above the number of variables adds
+        no features.
     posterior
         "projected": the coefficients of order <= `order` under the full Gaussian process, which
         counts higher orders as what they are, correlated and not white noise. "truncated": the

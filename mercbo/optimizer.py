@@ -272,12 +272,16 @@ class Optimizer(Synchronized):
         return images[history.are(images, without(history.pending, mark(rows)))]
 
     @synchronized
-    def amend(self, point: object, value: object, *, std: object = None) -> None:
+    def amend(
+        self, point: object, value: object, *, std: object = None, notes: object = None
+    ) -> None:
         """Correct the result of a point: `value` takes the place of all that it was told, a
         failure included; NaN or None makes it a failure.
 
         `std` is its standard deviation. None keeps the one that was told, where the point had one
-        result; NaN says that none is known.
+        result; NaN says that none is known. `notes` is a mapping that replaces the notes of the
+        result; None keeps them, of several results those of the first.
+
         A point that was told as one of its images, by the symmetries of the space, stands for that
         one; so it does in `forget`, `cancel` and `retry`."""
         row = refusals.one(self.space, point)
@@ -288,10 +292,12 @@ class Optimizer(Synchronized):
             raise PointError("one point was wanted, a list came")
         result = read_values(point, value, 1, bounds=self.target_bounds)
         error = read_errors(point, std, 1)
+        noted = read_notes(point, notes, 1)
 
         def amended() -> Event:
             kept = self._history.error_of(row) if std is None and not np.isnan(result[0]) else None
-            return Event("amend", row, result, error if kept is None else np.array([kept]))
+            errors = error if kept is None else np.array([kept])
+            return Event("amend", row, result, errors, notes=noted)
 
         self._record(amended)
 
@@ -321,10 +327,11 @@ class Optimizer(Synchronized):
 
         >>> opt = Optimizer(Space.binary(3), seed=0)
         >>> with opt.transaction():
-        ...     if not opt.pending:
-        ...         points = opt.ask(2)
+        ...     if not opt.observations:
+        ...         opt.tell({"x0": 0, "x1": 0, "x2": 0}, 1.5)
 
-        Others wait for the end of the block. Keep it short, and evaluate nothing inside.
+        Others wait for the end of the block. Keep it short: an `ask` inside it holds the lock for
+        as long as the model needs.
         """
         with self._lock:
             transaction = Transaction(self)
@@ -358,7 +365,7 @@ class Optimizer(Synchronized):
     @synchronized
     def _catch_up(self) -> None:
         """Apply the events of other processes."""
-        if self._transaction is None:  # which has the write lock: there are none
+        if self._transaction is None:  # inside one, no other process can write
             self._follow(self._log.entries(self._state.number))
 
     def _follow(self, entries: Sequence[Entry]) -> None:
@@ -517,7 +524,7 @@ class Optimizer(Synchronized):
         """Why the last `ask` suggested its points: one `Suggestion` each, in their order. Empty
         before the first `ask`; not kept in files. ``.to_frame()`` makes a DataFrame."""
         choices, surrogate = self._suggested
-        with threads_for(len(self._history)):  # predictions are made here, ask is not to wait
+        with threads_for(len(self._history)):  # predict here, not in ask, to keep ask fast
             return Suggestions(self.space, described(self.space, choices, surrogate))
 
     # -- the model -----------------------------------------------------------------------------

@@ -8,8 +8,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from mercbo.arrays import keys
 from mercbo.cli.common import (
     SHOWN,
     AsJson,
@@ -20,8 +22,8 @@ from mercbo.cli.common import (
     StudyPath,
     Unshown,
     answering,
+    check_free,
     counted,
-    reserved,
 )
 from mercbo.domain.variables import Point
 from mercbo.errors import MercboError
@@ -32,6 +34,7 @@ from mercbo.lab.rows import Cell
 from mercbo.lab.sheets import to_fill, why
 from mercbo.lab.study import Study
 from mercbo.lab.tables import check_writable, write_table
+from mercbo.record.processes import this_process
 
 app = typer.Typer()
 
@@ -71,11 +74,9 @@ def ask(
         fixed = assigned(opened.space, *fix) if fix else None
         if out_file is not None:
             check_writable(out_file)
-        before = len(opened.optimizer.pending)
-        with (
-            answering(out, when_stopped=lambda: _pending_now(study, before)),
-            reserved(out_file, force=force),
-        ):
+            check_free(out_file, force=force)
+        before = opened.optimizer._state.number
+        with answering(out, when_stopped=lambda: _pending_now(study, before)):
             with out.working(f"choosing {count} designs"):
                 points = opened.optimizer.ask(count, fixed=fixed)
             with _taken_back(opened, points) as wells:
@@ -86,7 +87,10 @@ def ask(
                 for each in cells:
                     del each[opened.target]
                 if out_file is not None:
-                    write_table(out_file, header, rows)
+                    # one process at a time, so that none writes over the designs of another
+                    with opened.optimizer.transaction():
+                        check_free(out_file, force=force)
+                        write_table(out_file, header, rows)
                 else:
                     _show(out, study, points, cells)
     if out_file is not None:
@@ -137,7 +141,16 @@ def _taken_back(study: Study, points: list[Point]) -> Iterator[list[Well]]:
 
 
 def _pending_now(study: Path, before: int) -> str:
-    now = len(Study.open(study).optimizer.pending)
-    if now == before:
+    """Return how many designs an interrupted ask leaves pending: designs that this process asked
+    for after event `before`."""
+    optimizer = Study.open(study).optimizer
+    asked: set[bytes] = set()
+    for entry in optimizer._log.entries(before):
+        if entry.kind == "ask" and entry.by == this_process():
+            asked.update(keys(np.array(entry.body["rows"], dtype=np.int64)))
+    left = asked.intersection(keys(optimizer.space.rows(optimizer.pending)))
+    if not left:
         return "nothing was asked for, the study is as it was"
-    return f"{now - before} designs are pending: `mercbo export --pending` writes them"
+    verb = "is" if len(left) == 1 else "are"
+    designs = counted(len(left), "design")
+    return f"{designs} {verb} pending: `mercbo export --pending` writes the table"

@@ -184,36 +184,15 @@ def values_of(study: Study, points: Sequence[Point]) -> list[list[object]]:
 def check_free(
     path: Path, *, force: bool, remedy: str = "choose another name, or add --force"
 ) -> None:
-    """Refuse to write over a file, which may hold a week's results; `remedy` is what the command
-    has options for."""
-    if path.exists() and not force:
+    """Refuse to write over a file that is not empty, which may hold a week's results; `remedy` is
+    what the command has options for."""
+    is_empty = path.is_file() and path.stat().st_size == 0
+    if path.exists() and not is_empty and not force:
         raise MercboError(f"{path}: exists already; {remedy}")
     if not path.parent.is_dir():
         raise MercboError(f"{path}: there is no folder {path.parent}")
-
-
-@contextlib.contextmanager
-def reserved(path: Path | None, *, force: bool) -> Iterator[None]:
-    """Create an output file exclusively, and remove the file if the block fails.
-
-    With `force` the file is overwritten at the end instead.
-    """
-    if path is None or force:
-        yield
-        return
-    check_free(path, force=False)
-    try:
-        path.open("x").close()
-    except FileExistsError:
-        check_free(path, force=False)
-        raise
-    except OSError as error:
-        raise MercboError(f"{path}: cannot be written ({error.strerror or error})") from None
-    try:
-        yield
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    if not os.access(path.parent, os.W_OK):
+        raise MercboError(f"{path}: the folder {path.parent} cannot be written")
 
 
 def complain(out: Output, reading: Reading) -> None:

@@ -198,7 +198,7 @@ class Region:
         return fine
 
     def allows(self, rows: Rows) -> Mask:
-        """(N,): which rows are feasible; predicates are asked about the rest of a row's luck."""
+        """(N,): which rows are feasible. Predicates see only rows that satisfy the rest."""
         fine = self.satisfies(rows)
         for predicate in self.predicates:
             fine[fine] = self._ask(predicate, rows[fine])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from mercbo.explaining.explain import Explanation
 from mercbo.lab.markup import cell, number, table
 from mercbo.lab.results import PLACE, Control
 from mercbo.lab.rows import Cell
-from mercbo.lab.sheets import notes_of
 from mercbo.lab.study import Study
 from mercbo.record.observations import Record
 
@@ -29,16 +27,10 @@ FEWEST, LEAST_SPREAD = 10, 0.5
 
 
 class Listed(NamedTuple):
-    """A result or a failure.
+    """A result or a failure, with its number in the list, from 1, and its other columns.
 
-    number
-        Its place in the list, from 1.
-
-    Notes
-    -----
-        The columns that came with it.
-    left, residual
-        Of a result what the others predict for it, and how many standard deviations it is above.
+    `left` is the leave-one-out prediction of a result, `residual` the difference from it in
+    standard deviations.
     """
 
     number: int
@@ -59,11 +51,14 @@ class Listed(NamedTuple):
 
 
 def listed(study: Study, explained: Explanation | None) -> list[Listed]:
-    """Results in the order told, then failures."""
+    """Results in the order told, then failures; `explained` explains the same results."""
     records = [each for each in study.optimizer.records() if each.state != "pending"]
-    notes = notes_of(study, records)
-    left = explained.check.results if explained is not None else ()
-    together = zip_longest(records, notes, left, standardized(left))
+    results = explained.check.results if explained is not None else ()
+    failures = [None] * sum(each.state == "failed" for each in records)
+    together = zip(
+        records, study.notes_of(records), [*results, *failures],
+        [*standardized(results), *failures], strict=True,
+    )  # fmt: skip
     return [Listed(i, *each) for i, each in enumerate(together, start=1)]
 
 

@@ -15,20 +15,24 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mercbo.errors import StateError
 from mercbo.lab.results import Control
 from mercbo.lab.rows import Cell
 from mercbo.optimizer import Optimizer
+from mercbo.record.schema import Schema, flat, number, optional, record, text, whole, written
+from mercbo.record.snapshot import named
 
-# Seconds to wait for another process that writes.
-PATIENCE = 60
+if TYPE_CHECKING:
+    from mercbo.record.store import Store
+
+# The cells of the tables, whose types SQLite does not enforce.
+TEXT, NUMBER, CELLS = text(), written(optional(number())), written(flat)
+WELL = {"plate": whole(), "well": TEXT, "design": optional(TEXT)}
+CONTROL = {"value": NUMBER, "std": NUMBER, "cells": CELLS, "time": TEXT}
 TABLES = (
     "CREATE TABLE IF NOT EXISTS mercbo_notes (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS mercbo_wells (plate INTEGER NOT NULL, well TEXT NOT NULL,"
@@ -62,8 +66,7 @@ class Kept(NamedTuple):
 class Notes:
     """The tables of a study file beside its log."""
 
-    def __init__(self, path: Path, optimizer: Optimizer) -> None:
-        self.path = path
+    def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
 
     # -- settings ------------------------------------------------------------------------------
@@ -74,14 +77,14 @@ class Notes:
                 write("INSERT OR REPLACE INTO mercbo_notes VALUES (?, ?)", name, json.dumps(value))
 
     def get(self, name: str, default: Any = None) -> Any:
-        found = self._read("mercbo_notes", "value", "WHERE name = ?", name)
-        return json.loads(found[0][0]) if found else default
+        found = self._read("mercbo_notes", {"value": written(TEXT)}, "WHERE name = ?", name)
+        return found[0]["value"] if found else default
 
     # -- wells ---------------------------------------------------------------------------------
 
     def wells(self) -> list[Well]:
         """All wells, plate by plate, in the order of the plates."""
-        return [Well(*row) for row in self._read("mercbo_wells", "plate, well, design", IN_ORDER)]
+        return [Well(**row) for row in self._read("mercbo_wells", WELL, IN_ORDER)]
 
     def add_wells(self, wells: Iterable[Well]) -> list[Well]:
         """Store plates numbered from 1 behind those that there are; return them as numbered."""
@@ -101,11 +104,8 @@ class Notes:
 
     def controls(self) -> list[Control]:
         """All results of controls, in the order told."""
-        rows = self._read("mercbo_controls", "value, std, cells, time", "ORDER BY number")
-        return [
-            Control(json.loads(value), json.loads(std), json.loads(cells), time=time)
-            for value, std, cells, time in rows
-        ]
+        rows = self._read("mercbo_controls", CONTROL, "ORDER BY number")
+        return [Control(row["value"], row["std"], row["cells"], time=row["time"]) for row in rows]
 
     def add_controls(self, controls: Iterable[Control], *, time: str) -> None:
         """Store results of controls; a control with a plate and a well takes the place of the one
@@ -124,12 +124,10 @@ class Notes:
 
     def kept(self) -> list[Kept]:
         """The columns beside results that earlier versions stored, in that order."""
-        old = self._read("mercbo_columns", "design, cells")
-        rows = self._read("mercbo_cells", "design, value, cells", "ORDER BY number")
-        return [
-            *(Kept(design, math.nan, json.loads(cells)) for design, cells in old),
-            *(Kept(design, json.loads(value), json.loads(cells)) for design, value, cells in rows),
-        ]
+        design = {"design": TEXT, "cells": CELLS}
+        old = self._read("mercbo_columns", design)
+        rows = self._read("mercbo_cells", {**design, "value": NUMBER}, "ORDER BY number")
+        return [*(Kept(value=math.nan, **row) for row in old), *(Kept(**row) for row in rows)]
 
     # -- the file ------------------------------------------------------------------------------
 
@@ -137,26 +135,33 @@ class Notes:
     def writing(self) -> Iterator[Callable[..., None]]:
         """A function that runs a statement in the transaction of the optimizer, which it joins or
         begins."""
-        from mercbo.record.store import Store  # needs SQLAlchemy
-
-        store = self._optimizer._log
-        assert isinstance(store, Store)
         with self._optimizer.transaction():
+            store = self._store
             for table in TABLES:
                 store.execute(table)
             yield store.execute
 
-    def _read(self, table: str, columns: str, rest: str = "", *parameters: Any) -> list[Any]:
-        """Rows of a table; none if the file has no such table."""
-        try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
-                known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
-                if known.fetchone() is None:
-                    return []
-                wanted = f"SELECT {columns} FROM {table} {rest}"
-                return connection.execute(wanted, parameters).fetchall()
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: its notes cannot be read ({error})") from None
+    def _read(
+        self, table: str, columns: Mapping[str, Schema[Any]], rest: str = "", *parameters: Any
+    ) -> list[dict[str, Any]]:
+        """Rows of a table, checked; none if the file has no such table. Within a transaction of the
+        optimizer the rows include those that the transaction wrote."""
+        with self._optimizer._lock:  # another thread may have a transaction
+            store = self._store
+            if not store.query("SELECT 1 FROM sqlite_master WHERE name = ?", table):
+                return []
+            found = store.query(f"SELECT {', '.join(columns)} FROM {table} {rest}", *parameters)
+        with named(store.name):
+            row = record(columns)
+            return [row(dict(zip(columns, values, strict=True)), table) for values in found]
+
+    @property
+    def _store(self) -> Store:
+        from mercbo.record.store import Store  # needs SQLAlchemy
+
+        store = self._optimizer._log
+        assert isinstance(store, Store)
+        return store
 
 
 def beside(

@@ -7,7 +7,7 @@ problem names the line, the column, and what was probably meant.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,8 +26,11 @@ from mercbo.lab.cells import (
 )
 from mercbo.lab.results import (
     CONTROL,
+    OWN,
     PLATE_COLUMNS,
+    RECORDED,
     STATES,
+    STUDY,
     Control,
     Options,
     Parsed,
@@ -36,6 +39,7 @@ from mercbo.lab.results import (
 )
 from mercbo.lab.rows import Cell, TableError
 from mercbo.lab.tables import Line, Table
+from mercbo.record.frames import free_name
 from mercbo.space import Space
 
 # Wrong cells of a column for which the nearest value is looked up, which takes a while.
@@ -85,10 +89,11 @@ class _Fields:
 
     def __init__(self, table: Table, space: Space, options: Options) -> None:
         self.table, self.options = table, options
-        own = (*space.names, options.target, options.std, "design")
-        self.columns = [column for column in table.header if column and column not in own]
-        if "state" in self.columns and is_export(table):
-            self.columns.remove("state")
+        own = [*space.names, options.target, options.std, "design"]
+        # names of notes, by column
+        self.columns = {name: name for name in table.header if name and name not in own}
+        if is_export(table):
+            self.columns = _notes_of_export(self.columns, [*space.names, options.target])
         self.problems: list[Problem] = []
         self.wrong: set[int] = set()
 
@@ -113,7 +118,7 @@ class _Fields:
 
     def notes(self, line: Line) -> dict[str, Cell]:
         """The other columns of a row, those that are not empty."""
-        cells = {name: line.cells[name] for name in self.columns}
+        cells = {name: line.cells[column] for column, name in self.columns.items()}
         return {
             name: _number_or_text(cell) if name == "plate" else cell
             for name, cell in cells.items()
@@ -155,6 +160,19 @@ def _number_or_text(cell: Cell) -> Cell:
 def is_export(table: Table) -> bool:
     """Return True if `mercbo export` wrote the column "state"."""
     return all(line.cells.get("state") in STATES for line in table.lines)
+
+
+def _notes_of_export(columns: Iterable[str], taken: Sequence[str]) -> dict[str, str]:
+    """The names of notes by their columns in an export, which has more columns and gives a note
+    whose name is taken a suffix."""
+    written = {free_name(taken, name, STUDY) for name in RECORDED}
+    taken = [*taken, *written]
+    names = {}
+    for column in columns:
+        name = column.removesuffix(f" ({OWN})")
+        if column not in written:
+            names[column] = name if name in taken else column
+    return names
 
 
 class Designs:

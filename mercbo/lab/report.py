@@ -32,7 +32,8 @@ MOST_CELLS = 200
 
 
 def render(study: Study) -> str:
-    """The report of a study."""
+    """The report of a study, as it is now: other processes may write meanwhile."""
+    changed, study = _last_change(study.optimizer), study.snapshot()
     optimizer = study.optimizer
     told = optimizer.observations
     explained = optimizer.explain() if told else None
@@ -61,10 +62,10 @@ def render(study: Study) -> str:
         ("settings", "Space and settings", _settings(study)),
     ]
     title = study.notes.get("title") or f"Study {study.path.name}"
-    return _page(str(title), study, sections)
+    return _page(str(title), study, changed, sections)
 
 
-def _page(title: str, study: Study, sections: list[tuple[str, str, str]]) -> str:
+def _page(title: str, study: Study, changed: str, sections: list[tuple[str, str, str]]) -> str:
     style, script = _resource("report.css"), _resource("report.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -91,7 +92,7 @@ def _page(title: str, study: Study, sections: list[tuple[str, str, str]]) -> str
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <h1>{escape(title)}</h1>
-<p class="soft">Goal: {escape(goal)}. Last change: {escape(_last_change(study.optimizer))}.</p>
+<p class="soft">Goal: {escape(goal)}. Last change: {escape(changed)}.</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 </header>
 <main id="main">{body}</main>

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,10 @@ from mercbo.space import Space
 PLACE = ("plate", "well")
 # Columns of the tables that a study writes, which are neither variables nor results.
 PLATE_COLUMNS = (*PLACE, "design")
+# Columns of an export that are neither variables, results nor notes, and the suffix of their names
+# and of those of notes if a name is taken.
+RECORDED = ("std", "state", "batch", "time")
+STUDY, OWN = "study", "own"
 CONTROL = "control"
 # Columns of `mercbo ask` on the model's choice of a design.
 SUGGESTED = ("source", "acquisition", "acquisition value", "predicted", "predicted std")
@@ -209,7 +213,8 @@ def _is_told(left: list[Measured], result: Result, options: Options) -> bool:
     return True
 
 
-def _same_result(result: Result, told: Measured, options: Options) -> bool:
+def _same_result(result: Result | Control, told: Measured | Control, options: Options) -> bool:
+    """Whether a result is the one told; a correction may change the known error alone."""
     if not _same(result.value, told.value):
         return False
     return not options.correct or result.std is None or _same(result.std, told.std)
@@ -308,30 +313,50 @@ def _new_controls(
     are stored already."""
     placed = {each.place: each for each in known.controls if each.place}
     others = Counter(_content(each) for each in known.controls if not each.place)
+    first: dict[tuple[str, str], int] = {}
     new: list[Control] = []
     conflicts: list[Problem] = []
     stored: list[int] = []
     for control in parsed.controls:
-        before = placed.get(control.place) if control.place else None
         content = _content(control)
-        if before is not None and _same(before.value, control.value):
+        before = placed.get(control.place) if control.place else None
+        if before is not None and _same_result(control, before, options):
             stored.append(control.line)
-        elif before is not None and not options.correct:
-            where = f"{parsed.name}, line {control.line}"
-            plate, well = control.place or ("", "")
-            message = (
-                f"the control in plate {plate}, well {well} has the result {_shown(before.value)} "
-                f"already, here it is {_shown(control.value)}; correct it by `mercbo amend`"
-            )
-            conflicts.append(Problem(control.line, where, message))
-        elif before is None and others[content] > 0:
+        elif control.place is None and others[content] > 0:
             others[content] -= 1
             stored.append(control.line)
+        elif message := _refused_control(control, before, first, options):
+            where = f"{parsed.name}, line {control.line}"
+            conflicts.append(Problem(control.line, where, message))
         else:
-            new.append(control)
-            if control.place:
-                placed[control.place] = control
+            new.append(control if before is None else _corrected(before, control))
+        if control.place is not None:
+            first.setdefault(control.place, control.line)
     return new, conflicts, stored
+
+
+def _refused_control(
+    control: Control, before: Control | None, first: dict[tuple[str, str], int], options: Options
+) -> str:
+    """Why the result of a control is not accepted; empty if it is."""
+    if control.place is None:
+        return ""
+    if control.place in first:
+        return f"is the control of line {first[control.place]} again; delete one of the two lines"
+    if before is None or options.correct:
+        return ""
+    plate, well = control.place
+    return (
+        f"the control in plate {plate}, well {well} has the result {_shown(before.value)} "
+        f"already, here it is {_shown(control.value)}; correct it by `mercbo amend`"
+    )
+
+
+def _corrected(before: Control, control: Control) -> Control:
+    """A corrected control; it keeps the known error and the columns that the table lacks."""
+    keeps_std = control.std is None and control.value is not None
+    std = before.std if keeps_std else control.std
+    return replace(control, std=std, notes={**before.notes, **control.notes})
 
 
 def _content(control: Control) -> tuple[object, ...]:

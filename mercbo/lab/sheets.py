@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mercbo.domain.variables import Point
-from mercbo.lab.notes import Well, beside, design_key
-from mercbo.lab.results import CONTROL, RECORDED, SUGGESTED
+from mercbo.lab.notes import Well, design_key
+from mercbo.lab.results import CONTROL, OWN, RECORDED, STUDY, SUGGESTED
 from mercbo.lab.rows import Cell
 from mercbo.lab.study import Study
-from mercbo.record.observations import Record
-from mercbo.record.suggestions import Suggestion
+from mercbo.record.frames import free_name
+from mercbo.record.suggestions import MODEL, Suggestion
 
 Sheet = tuple[list[str], list[list[Cell]]]
 
@@ -51,14 +51,16 @@ def to_fill(
 def why(study: Study, suggestions: Sequence[Suggestion]) -> list[dict[str, Cell]]:
     """Columns that say why each design was suggested, as far as they are known; a name that is
     taken gets " (model)"."""
-    taken = {*study.space.names, study.target}
     listed: list[dict[str, Cell]] = []
     for each in suggestions:
         numbers = map(_rounded, (each.value, each.mean, each.std))
         listed.append(dict(zip(SUGGESTED, (each.source, each.acquisition, *numbers), strict=True)))
+    taken = [*study.space.names, study.target]
+    names: dict[str, str] = {}
+    for name in SUGGESTED:
+        names[name] = free_name([*taken, *names.values()], name, MODEL)
     return [
-        {f"{n} (model)" if n in taken else n: cell for n, cell in cells.items() if cell is not None}
-        for cells in listed
+        {names[name]: cell for name, cell in cells.items() if cell is not None} for cells in listed
     ]
 
 
@@ -91,7 +93,7 @@ def pending(study: Study) -> Sheet:
 def whole(study: Study) -> Sheet:
     """A row per result, failure, pending design and control, with all that is known of each."""
     records = study.optimizer.records()
-    notes = notes_of(study, records)
+    notes = study.notes_of(records)
     controls = study.notes.controls()
     all_notes = [*notes, *(each.notes for each in controls)]
     extra = list(dict.fromkeys(name for cells in all_notes for name in cells))
@@ -110,37 +112,17 @@ def whole(study: Study) -> Sheet:
         ]
         for each in controls
     ]  # fmt: skip
-    header = _distinct([*study.space.names, study.target], RECORDED, "study")
-    return _distinct(header, extra, "own"), rows
+    header = _with_columns([*study.space.names, study.target], RECORDED, STUDY)
+    return _with_columns(header, extra, OWN), rows
 
 
 def _result(value: float | None, state: str) -> Cell:
     return "failed" if state == "failed" else value
 
 
-def notes_of(study: Study, records: Sequence[Record]) -> list[dict[str, Cell]]:
-    """The columns of each record: the notes that were told with it or that an earlier version
-    kept; of a pending design its place on a plate."""
-    places = study.places()
-    designs = [design_key(row) for row in study.space.rows([each.point for each in records])]
-    old = study.notes.kept()
-    told = [i for i, each in enumerate(records) if each.state != "pending" and not each.notes]
-    came = beside([(designs[i], records[i].value) for i in told], old) if old else []
-    earlier = dict(zip(told, came, strict=False))
-    return [
-        places.get(design, {})
-        if record.state == "pending"
-        else {**earlier.get(i, {}), **record.notes}
-        for i, (design, record) in enumerate(zip(designs, records, strict=True))
-    ]
-
-
-def _distinct(header: Sequence[str], more: Sequence[str], what: str) -> list[str]:
-    """A header with more columns; one whose name is taken gets `what` behind its name, since a
-    table with two columns of a name could not be read again."""
+def _with_columns(header: Sequence[str], more: Sequence[str], suffix: str) -> list[str]:
+    """A header with more columns; no two have one name, so that the table can be read again."""
     names = list(header)
     for name in more:
-        while name in names:
-            name += f" ({what})"
-        names.append(name)
+        names.append(free_name(names, name, suffix))
     return names

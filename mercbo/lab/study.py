@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,14 +15,14 @@ from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point, Value
 from mercbo.errors import SettingError, SpaceError, StateError, quoted
 from mercbo.lab.characters import unwritable
-from mercbo.lab.notes import Notes, Well, design_key
+from mercbo.lab.notes import Notes, Well, beside, design_key
 from mercbo.lab.parsing import parse
 from mercbo.lab.plates import Plate
 from mercbo.lab.results import PLATE_COLUMNS, Known, Measured, Options, Reading, compare
 from mercbo.lab.rows import Cell
 from mercbo.lab.tables import Table, read_back
 from mercbo.optimizer import Optimizer
-from mercbo.record.events import utc_now
+from mercbo.record.events import Nowhere, utc_now
 from mercbo.record.observations import Observation, Record
 from mercbo.space import Space
 
@@ -150,6 +151,13 @@ class Study:
         """The name of the column of results."""
         return str(self.notes.get("target", TARGET))
 
+    def snapshot(self) -> Study:
+        """The study with the run as it is now; no process changes this copy of the run."""
+        frozen = copy(self.optimizer)
+        frozen._catch_up()
+        frozen._log, frozen._transaction = Nowhere(), None
+        return replace(self, optimizer=frozen)
+
     def ranked(self) -> list[Design]:
         """The designs with a result, best first: by the mean, which a lucky replicate moves less
         than the best single result."""
@@ -187,11 +195,18 @@ class Study:
         with self.optimizer.transaction():
             reading = compare(parsed, self.known(), options)
             if not reading.problems:
-                for each in reading.good:
-                    point = self.space.points(each.row[np.newaxis])[0]
-                    self.optimizer.amend(point, each.value, std=each.std)
-                self.notes.add_controls(reading.controls, time=utc_now())
+                self._correct(reading)
         return reading
+
+    def _correct(self, reading: Reading) -> None:
+        """Replace results; the columns of a row that the table lacks stay."""
+        records = [each for each in self.optimizer.records() if each.state != "pending"]
+        told = dict(zip(keys(self._rows(records)), self.notes_of(records), strict=True))
+        for each in reading.good:
+            point = self.space.points(each.row[np.newaxis])[0]
+            notes = {**told[each.key], **each.notes}
+            self.optimizer.amend(point, each.value, std=each.std, notes=notes)
+        self.notes.add_controls(reading.controls, time=utc_now())
 
     def known(self) -> Known:
         """The content of the study, for `compare`."""
@@ -221,6 +236,22 @@ class Study:
             std = errors if any(error is not None for error in errors) else None
             self.optimizer.tell(points, values, std=std, notes=noted)
         self.notes.add_controls(reading.controls, time=utc_now())
+
+    def notes_of(self, records: Sequence[Record]) -> list[dict[str, Cell]]:
+        """The columns of each record: the notes that were told with it or that an earlier version
+        kept; of a pending design its place on a plate."""
+        places = self.places()
+        designs = [design_key(row) for row in self._rows(records)]
+        old = self.notes.kept()
+        told = [i for i, each in enumerate(records) if each.state != "pending" and not each.notes]
+        came = beside([(designs[i], records[i].value) for i in told], old) if old else []
+        earlier = dict(zip(told, came, strict=False))
+        return [
+            places.get(design, {})
+            if record.state == "pending"
+            else {**earlier.get(i, {}), **record.notes}
+            for i, (design, record) in enumerate(zip(designs, records, strict=True))
+        ]
 
     def _rows(self, described: Sequence[Observation | Record]) -> Rows:
         return self.space.rows([each.point for each in described])
@@ -264,7 +295,7 @@ class Study:
         claim(file)
         try:
             optimizer = Optimizer(space, storage=url_of(file), **settings)
-            notes = Notes(file, optimizer)
+            notes = Notes(optimizer)
             notes.set(target=target, title=title)
         except BaseException:
             discard(file)
@@ -284,4 +315,6 @@ class Study:
         if begins != SQLITE:
             raise StateError(f"{file}: not a study; a study is a file made by `mercbo init`")
         optimizer = Optimizer.open(url_of(file))
-        return cls(file, optimizer, Notes(file, optimizer))
+        notes = Notes(optimizer)
+        notes.get("target")  # refuse damaged settings before a command writes
+        return cls(file, optimizer, notes)

@@ -11,7 +11,6 @@ points, and the run raises it. Until then, none of these failures is told.
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections import deque
@@ -24,7 +23,7 @@ import numpy as np
 
 from mercbo.arrays import Rows, keys
 from mercbo.domain.variables import Point
-from mercbo.errors import ExecutorError, NoneFound, ResultError, SpaceExhausted
+from mercbo.errors import ExecutorError, MercboError, NoneFound, ResultError, SpaceExhausted
 from mercbo.loop.executors import Objective, Pool, TimedOut, deadly, is_broken, is_lost, summary
 from mercbo.loop.progress import Progress
 from mercbo.optimizer import Optimizer
@@ -317,7 +316,8 @@ class Campaign:
         self._evaluating = _mean(self._evaluating, time.monotonic() - job.sent)
         if error is None:
             try:
-                value, job.std = read_answer(job.point, future.result())
+                bounds = self._opt.target_bounds
+                value, job.std = read_answer(job.point, future.result(), bounds=bounds)
             except ResultError as refused:
                 error = refused
             else:
@@ -442,7 +442,6 @@ class Campaign:
     def _interrupted(self) -> None:
         """End on Ctrl-C: keep what is done, let go of what is not."""
         self._stopped = "interrupted"
-        gc.collect()  # a statement of the store that was cut off holds its lock while it is around
         done = [f for f in self._out if f.done() and not is_lost(f) and f.exception() is None]
         self._take(done, blame=False)
         self._opt._catch_up()  # what was being told may be in the store already
@@ -462,7 +461,10 @@ class Campaign:
         """Release the points that nobody evaluates, and raise the error. A run with results that
         has lost its executor returns them instead."""
         idle = [job.point for job in (*self._waiting, *self._done)]
-        self._opt.cancel([point for point in self._opt.pending if point in idle])
+        try:
+            self._opt.cancel([point for point in self._opt.pending if point in idle])
+        except MercboError as lost:
+            raise error from lost
         if self._told == 0 or not isinstance(error, ExecutorError):
             raise error
         log.warning("%s; the run ends here", error)

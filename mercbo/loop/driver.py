@@ -93,14 +93,16 @@ def minimize(
         Which pending points of a stored run to evaluate as well: "gone", those of processes that
         have ended; "all", also those of other machines, where this cannot be known; or "none".
     seed, settings
-        Options of `Optimizer`: `backend`, `model`, `acquisition`, `repeats`, `n_initial`.
+        Options of `Optimizer`: `backend`, `model`, `acquisition`, `repeats`, `n_initial`,
+        `target_bounds`. A value outside the bounds counts as an exception, a `ResultError`.
 
     Returns
     -------
     Result
-        The best point, all results and all failures. If an error or Ctrl-C ends the run, results
-        told before are in `storage`, and points that are not evaluated stay pending there: the
-        same call evaluates them first.
+        The best point, all results and all failures. If the objective raises or Ctrl-C ends the
+        run, results told before are in `storage`, and points without a result stay pending there:
+        the same call evaluates them first. If `ask` or the executor fails, points without a result
+        are cancelled.
 
     Raises
     ------

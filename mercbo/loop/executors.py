@@ -408,7 +408,7 @@ class Dask(Pool):
         future: Future[Any] = Future()
         self._tasks[future] = task
         future.add_done_callback(partial(_cancel_task, task))
-        task.add_done_callback(partial(_pass_on, future, self._client))
+        self._client.loop.add_callback(_pass_on, future, task)
         return future
 
     def finished(self, seconds: float) -> list[Future[Any]]:
@@ -418,10 +418,11 @@ class Dask(Pool):
         return found
 
     def result(self, future: Future[Any]) -> Any:
-        while True:
-            if wait([future], timeout=QUESTIONS_APART).done:
-                return future.result()
-            self._check_client()
+        while not future.done():  # `wait` does not see a task that is cancelled elsewhere
+            wait([future], timeout=QUESTIONS_APART)
+            if not future.done():
+                self._check_client()
+        return future.result()
 
     def begun(self, futures: Collection[Future[Any]]) -> list[Future[Any]]:
         now = time.monotonic()
@@ -432,8 +433,8 @@ class Dask(Pool):
         return [future for future in futures if self._tasks[future].key in running]
 
     def _running(self, tasks: list[str]) -> set[str]:
-        """Those of the tasks that a thread runs. A worker whose compiled code holds the lock of
-        Python does not answer; then those that have a thread as far as the scheduler knows."""
+        """Those of the tasks that a thread runs. A worker does not answer while compiled code
+        holds the GIL; then the tasks that the scheduler has assigned to a free thread."""
         try:
             stacks = self._client.sync(
                 self._client.scheduler.call_stack, keys=tasks, callback_timeout=QUESTIONS_APART
@@ -456,19 +457,21 @@ class Dask(Pool):
 
 
 def _cancel_task(task: Any, future: Future[Any]) -> None:
-    if future.cancelled() and task.status == "pending":
+    if future.cancelled() and task.status == "pending" and task.client.status == "running":
         task.cancel()
 
 
-def _pass_on(future: Future[Any], client: Any, task: Any) -> None:
-    """Pass the outcome of a Dask task on to a future. (Dask's own executor leaves the future
-    unfinished if the result is lost with its worker.)"""
+async def _pass_on(future: Future[Any], task: Any) -> None:
+    """Pass the outcome of a Dask task on to a future, in the event loop of its client. (Dask's own
+    executor leaves the future unfinished if the result is lost with its worker. Callbacks of tasks
+    share one thread, which a closed client would block.)"""
     with suppress(InvalidStateError):  # the future was cancelled meanwhile
         try:
-            result = task.result()
-        except BaseException as error:
+            result = await task.result()
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            running = task.client.status == "running"
             unreachable = task.status == "finished" and isinstance(error, OSError)
-            if isinstance(error, CancelledError) or client.status != "running" or unreachable:
+            if isinstance(error, CancelledError) or not running or unreachable:
                 future.cancel()
             else:
                 future.set_exception(error)

@@ -7,5 +7,7 @@
 | `results`, `frames`       | told values as arrays; DataFrames out and in                  |
 | `events`, `refusals`      | what happens to a run; what callers ask for, checked          |
 | `snapshot`, `store`       | a run as a JSON file; runs in a database                      |
-| `processes`               | which process wrote, and whether it is gone                   |
+| `schema`, `fits`          | checks of saved values; of saved hyper-parameters             |
+| `backup`, `processes`     | a copy of a store; which process wrote, and whether it is gone|
+| `suggestions`             | why each point was suggested                                  |
 """

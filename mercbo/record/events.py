@@ -12,7 +12,8 @@ both stand in the same place.
 |          |                             | pending points that are images of them by         |
 |          |                             | symmetries                                        |
 | `fail`   | points that failed, all     | the same                                          |
-| `amend`  | one point                   | the value and the error that replace its results  |
+| `amend`  | one point                   | the value and the error that replace its results, |
+|          |                             | and the notes if they change                      |
 | `forget` | points whose results go     |                                                   |
 | `cancel` | points no longer pending    |                                                   |
 | `retry`  | failures to be asked again  |                                                   |
@@ -115,7 +116,7 @@ class Event:
                 body["errors"] = _listed(self.errors)
         if self.answers is not None and len(self.answers) > 0:
             body["answers"] = self.answers.tolist()
-        if self.notes is not None and any(self.notes):
+        if self.notes is not None and _has_notes(self.kind, self.notes):
             body["notes"] = [None if note is None else dict(note) for note in self.notes]
         if self.kind == "ask":
             body["fresh"] = self.fresh
@@ -138,7 +139,7 @@ class Event:
             notes = listed(optional(mapping), count=count)(
                 entries.get("notes", [None] * count), "notes"
             )
-            entries["notes"] = tuple(notes) if any(notes) else None
+            entries["notes"] = tuple(notes) if _has_notes(read_kind, notes) else None
         if read_kind in NEW and not region.satisfies(entries["rows"]).all():
             raise unexpected("rows", "points within the constraints", entries["rows"].tolist())
         return cls(read_kind, **entries, time=time)
@@ -149,14 +150,17 @@ def _schema(kind: str, region: Region, fit: Schema[Fit]) -> Schema[dict[str, Any
     some = rows(region.sizes)
     if kind == "ask":
         return record({"rows": some}, {"fresh": flag, "fit": fit})
+    noted: dict[str, Schema[Any]] = {"errors": anything, "notes": anything}
     if kind == "amend":
-        return record(
-            {"rows": rows(region.sizes, count=1), "values": anything}, {"errors": anything}
-        )
+        return record({"rows": rows(region.sizes, count=1), "values": anything}, noted)
     if kind in TOLD:
-        more = {"errors": anything, "notes": anything, "answers": some}
-        return record({"rows": some, "values": anything}, more)
+        return record({"rows": some, "values": anything}, {**noted, "answers": some})
     return record({"rows": some})
+
+
+def _has_notes(kind: str, notes: Sequence[Mapping[str, Any] | None]) -> bool:
+    """Whether notes are part of an event; an amend with empty notes removes the old ones."""
+    return any(notes) or (kind == "amend" and any(note is not None for note in notes))
 
 
 def _listed(values: Floats) -> list[float | None]:
@@ -242,7 +246,8 @@ def _step(history: History, event: Event, batch: int) -> History:
         return history.asked(rows, batch, event.time)
     if values is not None and errors is not None:
         if event.kind == "amend":
-            return history.amended(rows, float(values[0]), float(errors[0]))
+            notes = None if event.notes is None else event.notes[0]
+            return history.amended(rows, float(values[0]), float(errors[0]), notes=notes)
         told = history.told(rows, values, errors, time=event.time, notes=event.notes)
         return told if event.answers is None else told.cancelled(event.answers)
     return {

@@ -7,6 +7,7 @@ pandas is imported when a frame is made; those that come are known by their `col
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from mercbo.domain.variables import Point, Value
@@ -44,17 +45,22 @@ def records_frame(space: Space, records: list[Record]) -> Any:
     kinds = {"value": "float64", "std": "float64", "state": "str", "batch": "Int64", "time": "str"}
     for name, kind in kinds.items():
         cells = [getattr(record, name) for record in records]
-        frame[_free(frame, name, "record")] = pd.Series(cells, dtype=kind)
+        frame[free_name(frame.columns, name, "record")] = pd.Series(cells, dtype=kind)
     for name in dict.fromkeys(name for record in records for name in record.notes):
         cells = [record.notes.get(name) for record in records]
-        frame[_free(frame, name, "note")] = pd.Series(cells, dtype="object").infer_objects()
+        column = free_name(frame.columns, name, "note")
+        frame[column] = pd.Series(cells, dtype="object").infer_objects()
     return frame
 
 
-def _free(frame: Any, name: str, what: str) -> str:
-    """A name of a column that the frame does not have yet."""
-    while name in frame.columns:
-        name = f"{name} ({what})"
+def free_name(taken: Container[str], name: str, suffix: str) -> str:
+    """The name of a new column of a table; the suffix repeats until the name is free.
+
+    >>> free_name(["n", "n (note)"], "n", "note")
+    'n (note) (note)'
+    """
+    while name in taken:
+        name = f"{name} ({suffix})"
     return name
 
 

@@ -29,16 +29,14 @@ Marked = dict[bytes, Rows]
 
 
 class Metadata(NamedTuple):
-    """What a record says of a point besides its result.
+    """Batch, time and notes of a point.
 
     batch
         Number of the `ask` that suggested the point, from 1; None if no `ask` did.
     time
         UTC time of the result, or of the `ask` if the point is pending; "" if unknown.
 
-    Notes
-    -----
-        The user's own entries, or None.
+    `notes` holds the user's own entries, or is None.
     """
 
     batch: int | None = None
@@ -176,14 +174,19 @@ class History:
             marks=_only(self.marks, failed, self.pending),
         )
 
-    def amended(self, row: Rows, value: float, error: float) -> History:
+    def amended(
+        self, row: Rows, value: float, error: float, *, notes: Mapping[str, Any] | None = None
+    ) -> History:
         """Return the history with one new result of a point in place of all its results.
 
-        The new result takes the place and the metadata of the first one.
+        The new result takes the place and the metadata of the first one; `notes` replace the notes
+        of that one unless they are None.
         """
         found = keys(row)[0]
         at = [i for i, other in enumerate(keys(self.rows)) if other == found]
         first = self.metadata[at[0]] if at else self.marks.get(found, UNKNOWN)
+        if notes is not None:
+            first = first._replace(notes=notes or None)
         told = self.forgotten(row).told(row, np.array([value]), np.array([error]))
         marks = told.marks
         if found in self.pending:

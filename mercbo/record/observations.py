@@ -36,9 +36,7 @@ class Record:
     time
         UTC time of the result, or of the `ask` if the point is pending; "" if unknown.
 
-    Notes
-    -----
-        The user's own entries.
+    `notes` holds the user's own entries.
     """
 
     point: Point

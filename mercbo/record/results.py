@@ -112,13 +112,16 @@ def read_errors(points: object, errors: object, count: int) -> Floats:
     return _read(points, errors, count, "std", _error)
 
 
-def read_answer(point: object, answer: object) -> tuple[float, float]:
+def read_answer(
+    point: object, answer: object, *, bounds: Bounds = (-math.inf, math.inf)
+) -> tuple[float, float]:
     """What a function gave for one point: a value, or a pair of a value and its standard deviation;
     NaN where either is not known."""
     value, error = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.item()  # as an objective written with arrays has it
-    return float(read_values(point, value, 1)[0]), float(read_errors(point, error, 1)[0])
+    result = read_values(point, value, 1, bounds=bounds)
+    return float(result[0]), float(read_errors(point, error, 1)[0])
 
 
 def _read(

@@ -151,6 +151,19 @@ def optional(schema: Schema[T]) -> Schema[T | None]:
     return lambda value, at: None if value is None else schema(value, at)
 
 
+def written(schema: Schema[T]) -> Schema[T]:
+    """A value as JSON text."""
+
+    def read(value: object, at: str) -> T:
+        try:
+            found = parsed(value)
+        except StateError as error:
+            raise StateError(f"{_place(at)}{error}") from None
+        return schema(found, at)
+
+    return read
+
+
 # -- lists and records -------------------------------------------------------------------------
 
 
@@ -173,6 +186,14 @@ def mapping(value: object, at: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise unexpected(at, "an object", value)
     return dict(value)
+
+
+def flat(value: object, at: str) -> dict[str, str | int | float | bool | None]:
+    """An object whose entries are texts, numbers, flags or null."""
+    for name, each in mapping(value, at).items():
+        if isinstance(each, (Mapping, list, tuple)):
+            raise unexpected(_joined(at, name), "a single value", each)
+    return mapping(value, at)
 
 
 def record(

@@ -8,8 +8,8 @@ everybody who reads it stands in the same place.
 A process writes in a transaction that begins by locking the run (SQLite: BEGIN IMMEDIATE; elsewhere
 the run's row), reads what others wrote, and appends. A transaction takes milliseconds, because the
 model's work is done before it. After a commit the events are on disk. `begin`, `commit` and
-`rollback` are plain calls and no context manager: an interrupt can leave a context manager behind
-that nobody exits, and with it the lock.
+`rollback` are plain calls and no context manager: an interrupt between `__enter__` and the block
+skips `__exit__`, and the lock stays held.
 
 `?run=NAME` at the end of a URL names one of several runs in a database; the default is "main".
 
@@ -139,6 +139,8 @@ class Store:
         # version of the run, and the backup that was made
         self._writer: sql.Connection | None = None
         self._written = 0
+        # False after a write that failed: the transaction cannot be committed
+        self._is_whole = True
         self._version = VERSION
         self._backup: Path | None = None
         # the same connection as the driver has it
@@ -182,7 +184,8 @@ class Store:
                 new = sql.insert(runs).values(name=store.run, version=VERSION, head=1)
                 (store._id,) = connection.execute(new).inserted_primary_key or (None,)
                 assert store._id is not None
-                _insert(connection, store._id, 1, "create", snapshot.labelled(state), utc_now())
+                body = _json(snapshot.labelled(state))
+                _insert(connection, store._id, 1, "create", body, utc_now())
                 connection.commit()
         return store
 
@@ -313,6 +316,7 @@ class Store:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
             row = self._row(connection, lock=True)
+            self._is_whole = True
             self._written, self._version = row["head"], row["version"]
             return self._events(connection, since, self._written)
 
@@ -321,33 +325,52 @@ class Store:
         assert self._writer is not None
         assert self._id is not None
         with self._speaking():
+            body = _json(event.to_dict())
+            number = self._written + 1
+            self._is_whole = False
             self._upgrade(self._writer)
-            self._written += 1
-            head = sql.update(runs).where(runs.c.id == self._id).values(head=self._written)
+            _insert(self._writer, self._id, number, event.kind, body, event.time)
+            head = sql.update(runs).where(runs.c.id == self._id).values(head=number)
             self._writer.execute(head)
-            body = event.to_dict()
-            _insert(self._writer, self._id, self._written, event.kind, body, event.time)
+            self._written, self._is_whole = number, True
 
     def execute(self, statement: str, *parameters: object) -> None:
         """Run a statement on another table of the database within the transaction."""
         assert self._writer is not None
         with self._speaking():
+            self._is_whole = False
             self._upgrade(self._writer)
             self._writer.exec_driver_sql(statement, parameters)
+            self._is_whole = True
+
+    def query(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Return rows of another table, within the transaction if there is one."""
+        engine = self._connected()
+        with self._speaking():
+            if self._writer is not None:
+                return [tuple(row) for row in self._writer.exec_driver_sql(statement, parameters)]
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.exec_driver_sql(statement, parameters)]
 
     def commit(self) -> None:
         """Make the events since `begin` durable and release the write lock."""
         assert self._writer is not None
+        if not self._is_whole:
+            raise StateError(f"{self.name}: a write in this transaction failed; nothing was kept")
         with self._speaking():
+            self._backup = None  # an interrupt from here on does not tell whether it is needed
             self._writer.commit()
-            self._held = self._backup = None
+            self._held = None
             self._writer.close()
         self._writer = None
 
     def rollback(self) -> None:
         """Discard the events since `begin` and release the write lock, if it is held."""
+        if os.getpid() != self._process:  # the transaction is the parent's
+            self._connected()
+            return
         held, self._held, self._writer = self._held, None, None
-        if held is not None and held.is_valid and os.getpid() == self._process:
+        if held is not None and held.is_valid:
             # An interrupt may leave SQLAlchemy's connection in any state: close the driver's one.
             held.invalidate()
         if self._backup is not None:  # of an upgrade that did not happen
@@ -410,8 +433,8 @@ class Store:
 
     def _connected(self) -> sql.Engine:
         if os.getpid() != self._process:
-            _inherited.append((self._engine.pool, self._writer))
-            self._writer = self._held = None
+            _inherited.append((self._engine.pool, self._writer, self._held))
+            self._writer = self._held = self._backup = None
             self._connect()
         return self._engine
 
@@ -461,11 +484,14 @@ def _release(engine: sql.Engine, process: int) -> None:
         _inherited.append(engine.pool)
 
 
+def _json(body: dict[str, Any]) -> str:
+    return json.dumps(body, allow_nan=False, separators=(",", ":"))
+
+
 def _insert(
-    connection: sql.Connection, run: int, number: int, kind: str, body: Any, time: str
+    connection: sql.Connection, run: int, number: int, kind: str, body: str, time: str
 ) -> None:
-    text = json.dumps(body, allow_nan=False, separators=(",", ":"))
-    row = {"run": run, "number": number, "kind": kind, "body": text}
+    row = {"run": run, "number": number, "kind": kind, "body": body}
     connection.execute(sql.insert(events).values(**row, written=time, writer=this_process()))
 
 
@@ -473,19 +499,21 @@ def _insert(
 
 
 # Parts of a URL that hold a secret: the password before the host, and options named like one.
-SECRETS = re.compile(
-    r"(?<=://)([^:@/]*:).*(?=@)|([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE
-)
+PASSWORD = re.compile(r"(?<=://)([^:@/]*:).*(?=@)")
+SECRET_OPTION = re.compile(r"([?&][^=&]*(?:pass|secret|token|api_?key)[^=&]*=)[^&]*", re.IGNORECASE)
 
 
 def masked(url: object) -> str:
     """Return a database URL for messages, with *** for each secret.
 
-    >>> masked("postgresql://ann:se:cr@et@host/db?sslpassword=x&run=one")
-    'postgresql://ann:***@host/db?sslpassword=***&run=one'
+    >>> masked("postgresql://ann:secret@host/db?run=one&sslpassword=x")
+    'postgresql://ann:***@host/db?run=one&sslpassword=***'
     """
-    text = url.render_as_string(hide_password=False) if isinstance(url, sql.URL) else str(url)
-    return SECRETS.sub(lambda found: f"{found[1] or found[2]}***", text)
+    try:
+        text = sql.make_url(url).render_as_string(hide_password=True)  # type: ignore[arg-type]
+    except (ArgumentError, ValueError):
+        text = PASSWORD.sub(r"\1***", str(url))
+    return SECRET_OPTION.sub(r"\1***", text)
 
 
 def _parsed(url: str) -> sql.URL:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercbo.domain.variables import Point
-from mercbo.record.frames import pandas, to_frame
+from mercbo.record.frames import free_name, pandas, to_frame
 from mercbo.space import Space
+
+# Suffix of columns of suggestions if the name is taken.
+MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,11 @@ class Suggestions(list[Suggestion]):
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a column per variable, then the fields of `Suggestion`. A field
-        with the name of a variable gets a trailing underscore."""
+        whose name is taken gets " (model)" behind it."""
         frame = to_frame(self._space, [each.point for each in self])
         kinds = {"value": "float64", "mean": "float64", "std": "float64"}
         for field in ("source", "acquisition", "value", "mean", "std", "note"):
             cells = [getattr(each, field) for each in self]
-            column = field
-            while column in frame.columns:
-                column += "_"
+            column = free_name(frame.columns, field, MODEL)
             frame[column] = pandas().Series(cells, dtype=kinds.get(field, "object"))
         return frame

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from mercbo.record.events import Entry, Log, State
 
 
 class Owner(Protocol):
-    """What a transaction needs of the object whose state it guards."""
+    """The attributes of an object with a state that a transaction guards."""
 
     _log: Log
     _state: State
     _transaction: Transaction | None
+    _suggested: Any
 
     def _follow(self, entries: Sequence[Entry]) -> None: ...
 
@@ -33,6 +34,7 @@ class Transaction:
         self._owner = owner
         self._joins = owner._transaction is not None
         self.before = owner._state
+        self._suggested = owner._suggested
 
     def begin(self) -> None:
         """Take the write lock and apply the events of other processes."""
@@ -52,4 +54,5 @@ class Transaction:
         if self._owner._transaction is self:
             self._owner._log.rollback()
             self._owner._state = self.before
+            self._owner._suggested = self._suggested
             self._owner._transaction = None

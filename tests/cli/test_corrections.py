@@ -158,3 +158,14 @@ def test_a_corrected_result_keeps_its_columns(made) -> None:
     ]
     for name in ("plate", "well", "batch"):
         assert [row[name] for row in after] == [row[name] for row in before]
+
+
+def test_amend_stores_the_other_columns_of_a_table(made) -> None:
+    head = "solvent,heat,hours,stir,yield,who,lot"
+    made("import", "s.db", past("DMSO,20,1,0,5,Ann,7", "THF,20,1,0,6,Bob,8", header=head))
+    made("amend", "s.db", past("DMSO,20,1,0,9,Eve,x", header=head.replace("lot", "reason")))
+    rows = made("export", "s.db", "--json").json["rows"]
+    # a column that the table lacks stays
+    assert [[row[name] for name in ("yield", "who", "lot", "reason")] for row in rows] == [
+        [9, "Eve", "7", "x"], [6, "Bob", "8", None],
+    ]  # fmt: skip

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercbo import Space
+from mercbo import Optimizer, Space
+from mercbo.explaining.explain import Explanation
 from mercbo.lab import listing
 from mercbo.lab.plates import Plate
 from mercbo.lab.report import render
@@ -53,6 +54,27 @@ def test_a_surprising_result_is_flagged_by_design_and_well(
     # in the table of all results the same one is marked
     (row,) = [line for line in text.split("<tr>") if " sd</td>" in line]
     assert "<td>B2</td>" in row
+
+
+def test_render_shows_the_results_that_it_explains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process forgets a result while the report is written."""
+    study = played(tmp_path, wrong=40.0)
+    explain = Optimizer.explain
+
+    def explained(own: Optimizer) -> Explanation:
+        found = explain(own)
+        other = Study.open(study.path).optimizer
+        other.forget([other.records()[0].point])
+        return found
+
+    monkeypatch.setattr(Optimizer, "explain", explained)
+    text = unescape(render(study))
+    (row,) = [line for line in text.split("<tr>") if " sd</td>" in line]
+    assert "<td>B2</td>" in row
+    assert "23 results and failures" in text
+    assert len(study.optimizer.observations) == 21
 
 
 def test_nothing_is_flagged_if_nothing_is_wrong(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mercbo import Space, StateError
-from mercbo.lab.notes import Kept, Notes, beside
+from mercbo import Optimizer, Space, StateError
+from mercbo.lab.notes import Kept, beside
 from mercbo.lab.plates import Plate
 from mercbo.lab.results import Control
 from mercbo.lab.study import Study
@@ -36,6 +36,16 @@ def test_plates_are_numbered_over_the_whole_study(study: Study) -> None:
     (point,) = again.optimizer.pending[-1:]
     key = ",".join(str(point[name]) for name in again.space.names)
     assert again.places()[key] == {"plate": 3, "well": "A1"}
+
+
+def test_lay_out_numbers_plates_within_a_transaction(study: Study) -> None:
+    with study.optimizer.transaction():
+        laid = [study.lay_out(study.optimizer.ask(1), Plate(6)) for _ in range(2)]
+        assert study.notes.wells() == [*laid[0], *laid[1]]
+    assert [wells[0].plate for wells in laid] == [1, 2]
+    with pytest.raises(ZeroDivisionError), study.optimizer.transaction():
+        study.notes.set(title=str(1 / 0))
+    assert study.notes.wells() == [*laid[0], *laid[1]]
 
 
 def test_wells_that_are_removed_are_free_again(study: Study) -> None:
@@ -68,13 +78,18 @@ def test_an_error_in_a_transaction_takes_wells_and_controls_back(study: Study) -
     assert (study.notes.wells(), study.notes.controls(), study.optimizer.pending) == ([], [], [])
 
 
-def test_a_file_of_another_program_has_no_notes(study: Study, tmp_path: Path) -> None:
-    (tmp_path / "b.db").write_bytes(b"no database at all, of more than a hundred bytes" * 3)
-    with pytest.raises(StateError, match=r"b\.db: its notes cannot be read"):
-        Notes(tmp_path / "b.db", study.optimizer).controls()
-    with closing(sqlite3.connect(tmp_path / "c.db")) as other:
-        other.execute("CREATE TABLE something (x)")
-    assert Notes(tmp_path / "c.db", study.optimizer).wells() == []
+def test_notes_that_cannot_be_read_are_an_error_of_the_study(study: Study) -> None:
+    study.notes.add_controls([Control(1.0)], time=TIME)
+    with closing(sqlite3.connect(study.path)) as other:
+        other.execute("ALTER TABLE mercbo_controls RENAME COLUMN value TO other")
+    with pytest.raises(StateError, match=r"s\.db: no such column: value"):
+        study.notes.controls()
+
+
+def test_a_run_of_an_optimizer_has_no_notes(tmp_path: Path) -> None:
+    Optimizer(Space.binary(2), storage=f"sqlite:///{tmp_path / 'c.db'}")
+    notes = Study.open(tmp_path / "c.db").notes
+    assert (notes.wells(), notes.controls(), notes.get("title")) == ([], [], None)
 
 
 # -- earlier versions --------------------------------------------------------------------------

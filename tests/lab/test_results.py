@@ -85,9 +85,35 @@ def test_controls_that_the_study_has_are_passed_over(tmp_path: Path) -> None:
     )
     reading = read(tmp_path, PLATE + "1,A1,control,,,,98\n", stored, correct=True)
     assert ([each.value for each in reading.controls], reading.problems) == ([98.0], ())
-    # within a table, too
-    (problem,) = read(tmp_path, PLATE + "1,A1,control,,,,98\n1,A1,control,,,,97\n").problems
-    assert "line 3: the control in plate 1, well A1 has the result 98 already" in str(problem)
+
+
+@pytest.mark.parametrize("correct", [False, True])
+@pytest.mark.parametrize("second", ["98", "97"])
+@pytest.mark.parametrize("told", [(), (Control(99.0, notes={"plate": 1, "well": "A1"}),)])
+def test_compare_rejects_a_control_twice_in_a_table(
+    told: tuple[Control, ...], second: str, correct: bool, tmp_path: Path
+) -> None:
+    text = PLATE + f"1,A1,control,,,,98\n1,A1,control,,,,{second}\n"
+    problems = read(tmp_path, text, Known(controls=told), correct=correct).problems
+    assert str(problems[-1]) == (
+        "r.csv, line 3: is the control of line 2 again; delete one of the two lines"
+    )
+    assert len(problems) == (2 if told and not correct else 1)
+
+
+def test_compare_corrects_the_std_of_a_control(tmp_path: Path) -> None:
+    stored = Known(controls=(Control(99.0, 0.5, {"plate": 1, "well": "A1", "who": "Ann"}),))
+    header = PLATE.replace("yield", "yield,std")
+
+    def corrected(cells: str) -> tuple[Control, ...]:
+        return read(tmp_path, header + f"1,A1,control,,,,{cells}\n", stored, correct=True).controls
+
+    notes = {"plate": 1, "well": "A1", "who": "Ann"}
+    assert corrected("99,0.25") == (Control(99.0, 0.25, notes),)
+    # a cell that is empty or absent keeps what was told
+    assert corrected("98,") == (Control(98.0, 0.5, notes),)
+    assert corrected("99,") == corrected("99,0.5") == ()
+    assert corrected("failed,") == (Control(None, None, notes),)
 
 
 def test_controls_without_a_place_are_counted(tmp_path: Path) -> None:

@@ -388,24 +388,31 @@ def ends_its_process(_point: dict) -> float:
     os._exit(1)
 
 
-class Unreadable(Exception):
+class Unreadable:
     """Can be pickled, but not unpickled."""
 
-    def __init__(self, code: int, words: str):
-        super().__init__(f"{code} {words}")
+    def __reduce__(self):
+        return int, ("unreadable",)
 
 
-def raises_unreadable(point: dict) -> float:
-    if point["x0"]:
-        raise Unreadable(5, "no")
-    return total(point)
+def returns_unreadable(point: dict) -> object:
+    return Unreadable() if point["x0"] else total(point)
 
 
-def test_an_exception_that_breaks_the_pool_is_a_failure_and_its_cause_is_logged(caplog):
-    result = minimize(raises_unreadable, BITS, budget=8, workers=2, **QUIET)
+def test_an_answer_that_breaks_the_pool_is_a_failure_and_its_cause_is_logged(caplog):
+    result = minimize(returns_unreadable, BITS, budget=8, workers=2, **QUIET)
     assert len(result.observations) + len(result.failures) == 8
     assert all(failure.point["x0"] for failure in result.failures)
-    assert "Unreadable.__init__() missing 1 required positional argument" in caplog.text
+    assert "invalid literal for int() with base 10: 'unreadable'" in caplog.text
+
+
+def test_a_value_outside_target_bounds_is_a_failure():
+    options = {"target_bounds": (None, 3), "catch": ResultError, **QUIET}
+    result = minimize(total, BITS, budget=20, **options)
+    assert len(result.observations) + len(result.failures) == 20
+    assert all(seen.value <= 3 for seen in result.observations)
+    assert result.failures
+    assert all("is outside target_bounds=(-inf, 3)" in each.reason for each in result.failures)
 
 
 # -- time limits -------------------------------------------------------------------------------

@@ -160,6 +160,31 @@ def test_a_result_becomes_a_failure_and_back():
     assert opt.observations == [Observation(Q, 2.0), Observation(P, 7.0)]
 
 
+@pytest.mark.parametrize("value", [4.0, None])
+def test_amend_replaces_notes_or_keeps_them(value, tmp_path):
+    url = f"sqlite:///{tmp_path / 'run.db'}"
+    opt = Optimizer(FOUR, storage=url, seed=0)
+    opt.tell(P, 2.0, notes={"who": "Ann"})
+
+    def notes():
+        """The notes of the run, which are those of its log and of its saved state."""
+        (found,) = opt.records()
+        assert [found] == Optimizer.open(url).records() == reloaded(opt, tmp_path).records()
+        return found.notes
+
+    for given, expected in (
+        (None, {"who": "Ann"}),
+        ({"lot": [7]}, {"lot": [7]}),
+        (None, {"lot": [7]}),
+        ({}, {}),
+    ):
+        opt.amend(P, value, notes=given)
+        assert notes() == expected
+    with pytest.raises(ResultError, match="expected a mapping of names to values, got 'Ann'"):
+        opt.amend(P, 9.0, notes="Ann")
+    assert opt.records()[0].value == value
+
+
 def test_an_amended_point_is_still_pending_if_it_was():
     opt = make(FOUR, repeats="allow", n_initial=1)
     opt.tell(FOUR.points(FOUR.enumerate_rows()), [1.0, 2.0, 3.0, 4.0])

@@ -285,12 +285,15 @@ def test_frame_has_a_column_per_variable_and_per_field() -> None:
     assert frame["mean"][1] == opt.last_suggestions[1].mean
 
 
-def test_field_with_the_name_of_a_variable_gets_an_underscore() -> None:
-    opt = make(Space({"mean": Integer(1, 4), "mean_": Integer(1, 4), "source": Integer(0, 3)}))
+def test_field_with_the_name_of_a_variable_gets_a_suffix() -> None:
+    one, two = Integer(1, 4), Integer(0, 3)
+    opt = make(Space({"mean": one, "mean (model)": one, "source": two}))
     point = opt.ask()
     frame = opt.last_suggestions.to_frame()
-    assert list(frame.columns)[:3] == ["mean", "mean_", "source"]
-    assert list(frame.columns)[3:] == ["source_", "acquisition", "value", "mean__", "std", "note"]
+    assert list(frame.columns)[:3] == ["mean", "mean (model)", "source"]
+    assert list(frame.columns)[3:] == [
+        "source (model)", "acquisition", "value", "mean (model) (model)", "std", "note",
+    ]  # fmt: skip
     assert frame["mean"].tolist() == [point["mean"]]
 
 

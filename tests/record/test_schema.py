@@ -7,8 +7,10 @@ from mercbo import StateError
 from mercbo.record.schema import (
     anything,
     flag,
+    flat,
     listed,
     made,
+    mapping,
     null,
     number,
     numbers,
@@ -18,6 +20,7 @@ from mercbo.record.schema import (
     rows,
     text,
     whole,
+    written,
 )
 
 SIZES = np.array([2, 3])
@@ -45,6 +48,9 @@ for _ in range(100):
         (listed(whole()), [], []),
         (listed(whole(), fewest=1), (1, 2), [1, 2]),
         (POINT, {"x": 3}, {"x": 3}),
+        (written(POINT), '{"x": 3}', {"x": 3}),
+        (flat, {"a": 1.5, "b": None}, {"a": 1.5, "b": None}),
+        (mapping, {"a": [1]}, {"a": [1]}),
         (POINT, {"x": 3, "label": None}, {"x": 3, "label": None}),
         (
             made(complex, record({"real": number(), "imag": number()})),
@@ -84,6 +90,11 @@ def test_schema_returns_a_value_that_fits(schema, value, read):
         (listed(whole()), [0, "a"], r"here\[1\]: expected a whole number of at least 0, got 'a'"),
         (listed(whole(), fewest=1), [], r"here: expected a list of at least 1, got \[\]"),
         (listed(whole()), [DEEP], r"here\[0\]: expected .*, got \[\[\[\[\.\.\.\]\]\]\]"),
+        (listed(whole(), count=2), [1], r"here: expected a list of 2, got \[1\]"),
+        (written(POINT), '{"x": 4}', r"here\.x: expected a whole number from 0 to 3, got 4"),
+        (written(POINT), '{"x": 4', "here: not complete JSON"),
+        (mapping, {7: 1}, "here: expected an object, got {7: 1}"),
+        (flat, {"a": [1]}, r"here\.a: expected a single value, got \[1\]"),
         (POINT, [], r"here: expected an object, got \[\]"),
         (POINT, {}, r"here\.x: expected an entry, found none"),
         (POINT, {"x": 4}, r"here\.x: expected a whole number from 0 to 3, got 4"),
@@ -148,7 +159,7 @@ def test_json_is_parsed(written):
 
 
 @pytest.mark.parametrize(
-    ("written", "message"),
+    ("json", "message"),
     [
         ('{"a": 1', "not complete JSON, it may be cut short"),
         ("", "not complete JSON"),
@@ -163,9 +174,9 @@ def test_json_is_parsed(written):
         (7, "expected JSON text, got 7"),
     ],
 )
-def test_what_is_not_json_of_mercbo_is_refused(written, message):
+def test_what_is_not_json_of_mercbo_is_refused(json, message):
     with pytest.raises(StateError, match=message):
-        parsed(written)
+        parsed(json)
 
 
 def test_an_integer_of_too_many_digits_is_not_printed():

@@ -94,6 +94,34 @@ def test_a_process_killed_around_the_commit_has_done_the_call_or_not(url, name, 
     assert opt.ask() == memory.ask()
 
 
+@pytest.mark.parametrize("where", ["_insert", "_json"])
+def test_transaction_with_a_failed_write_is_undone(url, monkeypatch, where):
+    """Also if the user catches the error of the write."""
+    opt = stored(url)
+    before = opt.to_dict()
+
+    def fail(*_arguments):
+        raise OSError("no")
+
+    def ask_twice() -> None:
+        with opt.transaction():
+            opt.ask()
+            with monkeypatch.context() as patch:
+                patch.setattr(store, where, fail)
+                with pytest.raises(OSError, match="no"):
+                    opt.ask()
+
+    if where == "_insert":  # the database may hold half of a write
+        with pytest.raises(StateError, match="a write in this transaction failed"):
+            ask_twice()
+        assert opt.to_dict() == before
+    else:
+        ask_twice()
+        assert len(opt.pending) == 1
+    assert opt.to_dict() == Optimizer.open(url).to_dict()
+    opt.ask()
+
+
 def told_until_it_fails(opt: Optimizer, point: dict) -> tuple[dict, str]:
     """The state before the call that failed, and what it said."""
     for _ in range(100):

@@ -86,3 +86,19 @@ def test_child_of_a_fork_within_a_transaction_has_the_state_before() -> None:
         code = in_child(work)
     assert code == 0
     assert len(opt.pending) == 2
+
+
+def test_child_of_a_fork_within_a_transaction_leaves_the_transaction_of_the_parent(url) -> None:
+    opt = Optimizer(SPACE, seed=0, storage=url)
+
+    def work() -> None:
+        opt._log.rollback()  # what a first write in the child begins with
+        assert opt.pending == []
+
+    with opt.transaction():
+        opt.ask(2)
+        parent = opt._log._held
+        assert in_child(work) == 0
+        assert parent is not None
+        assert parent.driver_connection.in_transaction
+    assert len(Optimizer.open(url).pending) == 2
