@@ -141,7 +141,7 @@ def test_a_file_that_comes_after_the_check_is_not_overwritten(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = Path("p.csv").absolute()
-    monkeypatch.setattr(common, "check_free", too_late(common.check_free, file))
+    monkeypatch.setattr("mercbo.cli.ask.check_free", too_late(common.check_free, file))
     done = CliRunner().invoke(app, ["ask", "s.db", "--out", str(file)])
     assert (done.exit_code, "exists already" in done.output) == (1, True)
     assert file.read_text() == "of another process"
