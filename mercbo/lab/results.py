@@ -29,8 +29,6 @@ STUDY, OWN = "study", "own"
 CONTROL = "control"
 # Columns of `mercbo ask` on the model's choice of a design.
 SUGGESTED = ("source", "acquisition", "acquisition value", "predicted", "predicted std")
-# Columns of an export that are neither variables, results nor notes.
-RECORDED = ("std", "state", "batch", "time")
 # States of the rows of an export.
 STATES = ("evaluated", "failed", "pending", CONTROL)
 
